@@ -120,13 +120,13 @@ export const PARTS_HEADER =
   'preset                total  machines: on-demand   work: spot  (USD/vCPU-h)  on-demand  (USD/vCPU-h, share)    lost  start-up    room   empty   launches';
 
 export function partsText(name: string, { billedUsd, work, lostUsd, idleUsd, launches }: CostParts): string {
-  const { spot, 'on-demand': steady } = work;
+  const { spot, 'on-demand': nonInterruptible } = work;
   const totalUsd = billedUsd.spot + billedUsd['on-demand'];
   const rate = ({ usd, vcpuHours }: typeof spot): string => (vcpuHours > 0 ? usd / vcpuHours : 0).toFixed(4);
-  const share = (100 * steady.vcpuHours) / Math.max(1e-9, spot.vcpuHours + steady.vcpuHours);
+  const share = (100 * nonInterruptible.vcpuHours) / Math.max(1e-9, spot.vcpuHours + nonInterruptible.vcpuHours);
   const usd = (x: number, width: number): string => x.toFixed(2).padStart(width);
   return (
-    `${name.padEnd(18)} ${usd(totalUsd, 8)} ${usd(billedUsd['on-demand'], 20)} ${usd(spot.usd, 12)}      ${rate(spot)}  ${usd(steady.usd, 11)}  ${rate(steady).padStart(10)}, ` +
+    `${name.padEnd(18)} ${usd(totalUsd, 8)} ${usd(billedUsd['on-demand'], 20)} ${usd(spot.usd, 12)}      ${rate(spot)}  ${usd(nonInterruptible.usd, 11)}  ${rate(nonInterruptible).padStart(10)}, ` +
     `${share.toFixed(1).padStart(4)} % ${usd(lostUsd, 10)} ${usd(idleUsd['start-up'], 9)} ${usd(idleUsd.room, 7)} ${usd(idleUsd.empty, 7)}   ` +
     `${launches.spot} + ${launches['on-demand']}`
   );

@@ -85,7 +85,7 @@ function inputOf(tasks: number): QueueInput {
       },
     },
   }));
-  const none = { placements: [], giveWay: new Set<never>(), behind: new Map<never, number>(), unknownAs: () => null };
+  const none = { placements: [], preempted: new Set<never>(), behind: new Map<never, number>(), unknownAs: () => null };
   return {
     snapshot,
     forecasts,

@@ -280,7 +280,7 @@ export class Engine<S> {
     const asks = isLeft || observed.isLosing || reuse.asksForDecision(observed.left, state);
     await this.#commit(state);
     const outcomes = records.length === 0 ? NO_OUTCOMES : await act(fleet, state, records);
-    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, learners });
+    confirm(state, outcomes, { records, at: clock.now(), backOffs: this.#observer.backOffs, learners });
     this.#done({ atMs: at, plan: null, idle: false, live: state.live });
     this.#inDoubt = false;
     return asks || records.some((r) => outcomes.get(r.key)?.status !== 'done');
@@ -408,7 +408,7 @@ export class Engine<S> {
     if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);
     const { clock, learners } = this.#parts;
-    confirm(state, outcomes, { records, at: clock.now(), rests: this.#observer.rests, learners });
+    confirm(state, outcomes, { records, at: clock.now(), backOffs: this.#observer.backOffs, learners });
     await this.#commit(state);
     return capacityRefused(outcomes, records);
   }

@@ -38,7 +38,7 @@ import { bidsAsked, type BoundAsks } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
 import { decisionOf, isolate, type IsolationLimits, type Trials } from './decide/isolate.ts';
 import { confirm, capacityRefused, recordIntents, settleAll } from './act/intents.ts';
-import { storedRests } from './observe/back-off.ts';
+import { storedBackOffs } from './observe/back-off.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import type { LookMemory } from './observe/remembered.ts';
 import { WorkingState } from './state/working-state.ts';
@@ -172,7 +172,7 @@ export async function confirmOutcomes(
   const wasShort = capacityRefused(outcomes, records);
   // What refusals teach nobody is not read.
   if (wasShort) await learners.recall(store, learners.learningFrom('launch-refused'));
-  confirm(state, outcomes, { records, at: clock.now(), rests: await storedRests(store), learners });
+  confirm(state, outcomes, { records, at: clock.now(), backOffs: await storedBackOffs(store), learners });
   await commit(store, token, state);
   return { wasShort };
 }

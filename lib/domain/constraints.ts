@@ -16,14 +16,14 @@ export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | n
 }
 
 /** Capacity that the market never takes away. */
-const STEADY: readonly PurchaseOption[] = ['on-demand', 'reserved'];
+const NON_INTERRUPTIBLE: readonly PurchaseOption[] = ['on-demand', 'reserved'];
 
 /**
  * The same constraints narrowed to capacity that the market never takes away; null where they allow none of it. A hard
  * constraint is never widened.
  */
-export function steadyOnly(c: Constraints): Constraints | null {
-  const allowed = STEADY.filter((option) => c.purchaseOptions?.includes(option) ?? true);
+export function nonInterruptibleOnly(c: Constraints): Constraints | null {
+  const allowed = NON_INTERRUPTIBLE.filter((option) => c.purchaseOptions?.includes(option) ?? true);
   return allowed.length === 0 ? null : { ...c, purchaseOptions: allowed };
 }
 

@@ -79,7 +79,7 @@ export interface PoolView {
   /** Why not open, for explanations. */
   readonly closedReason: string | null;
   /** Of a pool that rests after refusals: when it is tried again, and refusals in a row. Absent: it does not rest. */
-  readonly rest?: {
+  readonly backOff?: {
     readonly untilMs: EpochMs;
     readonly refusals: number;
     /**

@@ -169,7 +169,7 @@ export interface Started {
   /** To be bought for. */
   readonly leftovers: readonly Leftover[];
   /** Wait for a place that others have, on instances that are up or starting. */
-  readonly inTurn: Queued['inTurn'];
+  readonly forSlotReuse: Queued['forSlotReuse'];
   /** Wait for the first runs of their class. */
   readonly untold: Queued['untold'];
   /** Of the plan's pre-emptions those that something needs. */
@@ -203,7 +203,7 @@ export interface QueueInput {
   /** What of this cycle's starts has room, now or once work has given way, on instances that are up or starting. */
   readonly placements: readonly Placement[];
   /** Running tasks that the plan stops for that. */
-  readonly giveWay: ReadonlySet<AttemptId>;
+  readonly preempted: ReadonlySet<AttemptId>;
   /** Tasks of these groups that wait for room, beyond those that start now. */
   readonly behind: ReadonlyMap<GroupId, number>;
   readonly leftovers: readonly (Leftover & Required<Pick<TaskToPlace, 'inPool'>>)[];
@@ -218,7 +218,7 @@ export interface Queued {
   /** What is bought for: a place for each of `count`, which may serve several tasks one after the other. */
   readonly leftovers: readonly Leftover[];
   /** Tasks that wait for a place that others have now, or will have first. */
-  readonly inTurn: ReadonlyMap<GroupId, number>;
+  readonly forSlotReuse: ReadonlyMap<GroupId, number>;
   /** Tasks that wait for the first runs of their class to tell how long they take. */
   readonly untold: ReadonlyMap<GroupId, number>;
 }

@@ -14,7 +14,7 @@ import type { AvailabilitySteps, MarketTrace } from '../../lib/market/trace.ts';
 const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];
 export const REGION = 'us-east-1';
-export const [BRIEF_ZONE, STEADY_ZONE] = [`${REGION}a`, `${REGION}b`];
+export const [BRIEF_ZONE, LASTING_ZONE] = [`${REGION}a`, `${REGION}b`];
 /** With the time that an instance takes to start there is none for so much work, however soon it is bought. */
 export const UP_S = 900;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
@@ -28,7 +28,7 @@ if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
 const { type } = entry;
 const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
 /** Of spot, throughout: nothing is won by waiting for another. */
-const USD_PER_HOUR = { [BRIEF_ZONE]: onDemandUsdPerHour * 0.3, [STEADY_ZONE]: onDemandUsdPerHour * 0.33 };
+const USD_PER_HOUR = { [BRIEF_ZONE]: onDemandUsdPerHour * 0.3, [LASTING_ZONE]: onDemandUsdPerHour * 0.33 };
 export const dearestSpotUsdPerHour = onDemandUsdPerHour * 0.33;
 
 /** The first instant of the rehearsal: a week of prices lies behind it, in which capacity never ended. */

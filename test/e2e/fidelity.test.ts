@@ -67,7 +67,7 @@ interface Event {
 }
 
 /** What was bought, and when each task began and ended, s since the first purchase. */
-interface Course {
+interface Timeline {
   readonly bought: readonly string[];
   readonly began: ReadonlyMap<string, number>;
   readonly ended: ReadonlyMap<string, number>;
@@ -76,7 +76,7 @@ interface Course {
 
 const eventOf = ({ type, atMs, data }: EventRecord): Event => ({ type, atMs: raw(atMs), data });
 
-function courseOf(events: readonly Event[], nameOf: (job: string) => string): Course {
+function timelineOf(events: readonly Event[], nameOf: (job: string) => string): Timeline {
   const of = (type: string) => events.filter((e) => e.type === type);
   const firstMs = of('instance-requested')[0]?.atMs ?? NaN;
   // job.stage.index.number
@@ -115,12 +115,12 @@ describe('local mode and the simulator', () => {
     const store = openSqliteStore({ path: join(cwd, '.ebb', 'ebb.db') });
     const jobs = await store.jobs({}, 10, null);
     const names = new Map(jobs.items.map((j) => [String(j.id), j.spec.name]));
-    const real = courseOf((await store.events(0, 10_000)).map(eventOf), (id) => names.get(id) ?? id);
+    const real = timelineOf((await store.events(0, 10_000)).map(eventOf), (id) => names.get(id) ?? id);
     await store.close();
     const log = readFileSync(join(cwd, 'sim.jsonl'), 'utf8').trim().split('\n');
     const events = log.map((line) => JSON.parse(line) as Event & { readonly job: string | null });
     const submitted = events.filter((e) => e.type === 'job-submitted').map((e) => String(e.job));
-    const made = courseOf(events, (id) => JOBS[submitted.indexOf(id)]?.name ?? id);
+    const made = timelineOf(events, (id) => JOBS[submitted.indexOf(id)]?.name ?? id);
 
     expect(made.bought).toEqual(real.bought);
     expect(made.bought.length).toBeGreaterThan(1);
@@ -128,14 +128,15 @@ describe('local mode and the simulator', () => {
     expect([...made.ended.keys()].sort()).toEqual([...real.ended.keys()].sort());
     expect(made.began.size).toBe(7);
     expect(made.late).toEqual(real.late);
-    for (const course of [real, made]) {
-      const maps = [...course.ended].flatMap(([task, atS]) => (task.startsWith('chain.map') ? [atS] : []));
-      expect(course.began.get('chain.reduce.0.1')).toBeGreaterThanOrEqual(Math.max(...maps));
+    for (const timeline of [real, made]) {
+      const maps = [...timeline.ended].flatMap(([task, atS]) => (task.startsWith('chain.map') ? [atS] : []));
+      expect(timeline.began.get('chain.reduce.0.1')).toBeGreaterThanOrEqual(Math.max(...maps));
     }
     for (const [task, atS] of made.began) {
       const apartS = Math.abs(atS - (real.began.get(task) ?? NaN));
       expect(apartS).toBeLessThan(START_UP_S + decisions(task) * REACTION_S);
-      const tookS = (course: Course): number => (course.ended.get(task) ?? NaN) - (course.began.get(task) ?? NaN);
+      const tookS = (timeline: Timeline): number =>
+        (timeline.ended.get(task) ?? NaN) - (timeline.began.get(task) ?? NaN);
       expect(Math.abs(tookS(made) - tookS(real))).toBeLessThan(REACTION_S);
     }
     const ratio = local.costUsd / (simulated?.costUsd.value ?? NaN);

@@ -53,7 +53,7 @@ describe('ebb run', () => {
 
   // Half as fast: where the machine is busy, four seconds still end long before this market takes the pool, after 25
   // minutes of it.
-  const STEADY = ['--speed', '60', '--seed', '3'];
+  const FIXED = ['--speed', '60', '--seed', '3'];
 
   /** A run whose first task has started, to be ended by a test. */
   async function started(cwd: string, ...args: string[]) {
@@ -72,7 +72,7 @@ describe('ebb run', () => {
 
   it('saves and stops at Ctrl-C, and goes on with --resume alone', async () => {
     const cwd = folder('stopped', { command: SLOW, checkpoint: { grace: '1s' }, ...SMALL });
-    const { child, ended, seen } = await started(cwd, 'job.json', ...STEADY);
+    const { child, ended, seen } = await started(cwd, 'job.json', ...FIXED);
     child.kill('SIGINT');
     // As `timeout` does, which signals the process and then its group.
     child.kill('SIGINT');
@@ -85,7 +85,7 @@ describe('ebb run', () => {
 
   it('goes on with --resume alone after kill -9, and refuses other options for the same work', async () => {
     const cwd = folder('killed', { command: SLOW, ...SMALL });
-    const { child, ended } = await started(cwd, 'job.json', ...STEADY, '--set', 'refundRule=none');
+    const { child, ended } = await started(cwd, 'job.json', ...FIXED, '--set', 'refundRule=none');
     child.kill('SIGKILL');
     expect(await ended).toBeNull();
     const other = ebb(cwd, 'run', '--resume', '--speed', '30', '--set', 'refundRule=first-hour');

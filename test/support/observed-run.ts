@@ -30,13 +30,13 @@ interface Zone {
 export function zones(...all: readonly Zone[]): MarketTrace {
   const startMs = raw(START_MS) - DAY_MS;
   const markets = all.map((zone): SpotMarket => {
-    const { name = 'a', usdPerHour: price = 0.05, onDemandUsdPerHour: steady = 0.17, outages = [] } = zone;
+    const { name = 'a', usdPerHour: price = 0.05, onDemandUsdPerHour = 0.17, outages = [] } = zone;
     const steps = outages.flatMap(([from, until]) => [[raw(after(from)), 0] as const, [raw(after(until)), 1] as const]);
     const up = [[startMs, 1] as const, ...steps];
     return {
       type: pool().type,
       zone: name,
-      onDemandUsdPerHour: steady,
+      onDemandUsdPerHour,
       prices: { atMs: Float64Array.of(startMs), usdPerHour: Float64Array.of(price) },
       availability: {
         atMs: Float64Array.from(up, ([at]) => at),

@@ -17,7 +17,7 @@ import { DeploymentLimits } from '../money/deployment-limits.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { holdJob } from '../observe/holding.ts';
 import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
-import { endRest, rest, restQuota, type Resting } from '../observe/back-off.ts';
+import { endBackOff, backOff, backOffQuota, type BackOffContext } from '../observe/back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
@@ -194,7 +194,7 @@ export const ANSWER_PATIENCE_S = seconds(600);
 export function confirm(
   state: WorkingState,
   outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
-  given: Resting & { readonly records: readonly EffectRecord[]; readonly learners: Learners },
+  given: BackOffContext & { readonly records: readonly EffectRecord[]; readonly learners: Learners },
 ): void {
   const context: Confirming = { ...given, teaching: new Teaching(given.learners) };
   for (const record of given.records) {
@@ -206,7 +206,7 @@ export function confirm(
   context.teaching.keep(state, context.at);
 }
 
-interface Confirming extends Resting {
+interface Confirming extends BackOffContext {
   readonly teaching: Teaching;
 }
 
@@ -220,7 +220,7 @@ function confirmOne(
   const { effect } = record;
   if (effect.kind === 'launch') {
     if (outcome.status === 'refused') refuseLaunch(state, effect, outcome, context);
-    else endRest(state, effect.pool, context);
+    else endBackOff(state, effect.pool, context);
   } else if (outcome.status === 'refused' && effect.kind === 'start') {
     const attempt = state.attempts.get(effect.attempt);
     if (attempt !== undefined && attempt.state !== 'ended') {
@@ -268,7 +268,7 @@ function confirmFailed(
   const key = effectKey(`release/${instance.id}`);
   const release: Effect = { kind: 'release', key, instance: instance.id, reason: said };
   state.putEffect({ key, plan, atMs: context.at, effect: release, outcome: null });
-  rest(state, effect.pool, said, context);
+  backOff(state, effect.pool, said, context);
 }
 
 function refuseLaunch(
@@ -284,8 +284,8 @@ function refuseLaunch(
     endWithoutCost(state, refused, detail, context.at);
   }
   context.teaching.tell({ kind: 'launch-refused', atMs: context.at, poolId: effect.pool, why });
-  if (why === 'quota') restQuota(state, effect.pool, detail, context);
-  else rest(state, effect.pool, detail, context);
+  if (why === 'quota') backOffQuota(state, effect.pool, detail, context);
+  else backOff(state, effect.pool, detail, context);
 }
 
 const REFUSED_BY_MARKET: Partial<Record<RefusedWhy, MarketCause>> = {

@@ -24,8 +24,8 @@ export interface AdmissionParts {
 /**
  * Distinct shapes (needs, constraints, preferences) remembered; more than that, and longer ones, are worked out anew.
  */
-const MAX_SHAPES = 10_000;
-const MAX_SHAPE_LENGTH = 4096;
+const MAX_CLASSES = 10_000;
+const MAX_KEY_LENGTH = 4096;
 
 /** What the pools say about a stage: an error, or notes for who submits. */
 type Verdict = { readonly refused: EbbError } | { readonly notes: readonly string[] };
@@ -38,19 +38,19 @@ type Verdict = { readonly refused: EbbError } | { readonly notes: readonly strin
 export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) => Admission {
   const verdicts = new Map<string, Verdict>();
   const verdictOn = (stage: StageSpec): Verdict => {
-    const shape = JSON.stringify([
+    const key = JSON.stringify([
       stage.resources,
       stage.constraints,
       stage.preferences.map((p) => p.prefer),
       stage.gang ? stage.tasks : 1,
     ]);
-    let verdict = verdicts.get(shape);
+    let verdict = verdicts.get(key);
     if (verdict === undefined) {
       const refused = unplaceable(stage, parts);
       verdict = refused === null ? { notes: preferenceNotes(stage, parts.pools) } : { refused };
-      if (shape.length > MAX_SHAPE_LENGTH) return verdict;
-      if (verdicts.size >= MAX_SHAPES) verdicts.clear();
-      verdicts.set(shape, verdict);
+      if (key.length > MAX_KEY_LENGTH) return verdict;
+      if (verdicts.size >= MAX_CLASSES) verdicts.clear();
+      verdicts.set(key, verdict);
     }
     return verdict;
   };

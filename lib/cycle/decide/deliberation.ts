@@ -48,7 +48,7 @@ export interface Deliberation {
   /** Starts that wait for work to stop on their instance. */
   readonly reserved: readonly Placement[];
   /** Starts that wait for a place that other tasks have. */
-  readonly inTurn: ReadonlyMap<GroupId, number>;
+  readonly forSlotReuse: ReadonlyMap<GroupId, number>;
   /** Starts that wait for the first runs of their class. */
   readonly untold: ReadonlyMap<GroupId, number>;
   readonly purchases: readonly Purchase[];

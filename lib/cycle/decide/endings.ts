@@ -177,7 +177,7 @@ function startedGroups(d: Deliberation, overBudget: Set<GroupId>): ReadonlySet<G
   const placed = new Set<GroupId>();
   if (d.short.size > 0) {
     for (const { group } of [...d.placements, ...d.reserved]) placed.add(group);
-    for (const group of [...d.inTurn.keys(), ...d.untold.keys()]) placed.add(group);
+    for (const group of [...d.forSlotReuse.keys(), ...d.untold.keys()]) placed.add(group);
     for (const { leftover } of d.lots.flat().flatMap((lot) => lot.taken)) placed.add(leftover.group.id);
   }
   const started = new Set<GroupId>();

@@ -6,7 +6,7 @@
 import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
-import { brokenConstraint, steadyOnly } from '../../domain/constraints.ts';
+import { brokenConstraint, nonInterruptibleOnly } from '../../domain/constraints.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
@@ -48,7 +48,7 @@ export function movesOf({ moves }: Allotment, worths: Worths): readonly PlannedM
     );
     const toSpot = to === 'spot';
     const { constraints } = running.stage;
-    const narrowed = toSpot ? constraints : steadyOnly(constraints);
+    const narrowed = toSpot ? constraints : nonInterruptibleOnly(constraints);
     return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed }];
   });
 }
@@ -60,9 +60,9 @@ type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
  * packer asks once.
  */
 function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
-  const known = { spot: new Map<StageSpec, Side>(), steady: new Map<StageSpec, Side>() };
+  const known = { spot: new Map<StageSpec, Side>(), nonInterruptible: new Map<StageSpec, Side>() };
   return (stage, onSpot) => {
-    const of = onSpot ? known.spot : known.steady;
+    const of = onSpot ? known.spot : known.nonInterruptible;
     let side = of.get(stage);
     if (side === undefined) {
       const inPool = (pool: Pool): boolean =>

@@ -105,13 +105,13 @@ export class SlotReuse {
 
   /** Null where nothing may be given on. O(waiting groups log(waiting groups)). */
   static of(d: Deliberation, of: { readonly plan: PlanId; readonly config: SchedulerConfig }): SlotReuse | null {
-    const { snapshot, allotment, reserved, inTurn, untold } = d;
+    const { snapshot, allotment, reserved, forSlotReuse, untold } = d;
     const isPlain =
       allotment.preemptions.length + allotment.moves.length + reserved.length === 0 &&
       (snapshot.spendingLimits ?? []).length === 0 &&
       snapshot.groups.every((g) => !g.stage.gang && g.goesTo === undefined);
     if (!isPlain) return null;
-    const queue = waitingForRoom(d, [inTurn, untold]).map(({ group, tasks, runtimeS }) =>
+    const queue = waitingForRoom(d, [forSlotReuse, untold]).map(({ group, tasks, runtimeS }) =>
       waitingOf(d, group, { tasks, isShort: runtimeS <= of.config.startDelayMeanS, config: of.config }),
     );
     return new SlotReuse(d, of, queue);

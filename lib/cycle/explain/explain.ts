@@ -344,7 +344,7 @@ function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Sa
       expectedStartMs: d.snapshot.nowMs,
     });
   }
-  waitsForRoom(d.inTurn.get(group.id) ?? 0, {
+  waitsForRoom(d.forSlotReuse.get(group.id) ?? 0, {
     detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
     wouldChange: 'nothing: it starts when one of these places comes free',
     expectedStartMs: null,

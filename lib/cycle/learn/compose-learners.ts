@@ -1,13 +1,13 @@
 import type { LearnerFactory } from '../../policy/learner.ts';
 import { Learners } from '../../policy/learners.ts';
 import { SPENT_PREFIX } from '../money/deployment-limits.ts';
-import { REST_PREFIX } from '../observe/back-off.ts';
+import { BACK_OFF_PREFIX } from '../observe/back-off.ts';
 import { DISK_PREFIX } from '../observe/disk-room.ts';
 import { capacityLearner } from './capacity-learner.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 
 /** Rows of the store's memory that no learner writes. */
-const TAKEN = [SPENT_PREFIX, REST_PREFIX, DISK_PREFIX];
+const TAKEN = [SPENT_PREFIX, BACK_OFF_PREFIX, DISK_PREFIX];
 
 interface Composition {
   /** Learners beside those that come with this version. */

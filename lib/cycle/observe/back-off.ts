@@ -16,7 +16,7 @@ import type { WorkingState } from '../state/working-state.ts';
  * of what there is: the median stretch of spot capacity in the eight series of 2022 is 30 minutes
  * (spot-availability-2022-2023, availability/1-node), and asking is free.
  */
-const REST_S = 300;
+const BACK_OFF_S = 300;
 
 /**
  * What was too much for a quota is thought to be too much for so long. Quotas are raised on request, within hours or
@@ -24,7 +24,7 @@ const REST_S = 300;
  */
 const BOUND_S = 3600;
 
-export interface PoolRest {
+export interface BackOff {
   readonly untilMs: number;
   /** In a row. */
   readonly refusals: number;
@@ -43,9 +43,9 @@ export interface PoolRest {
 export type QuotaKey = `quota/${string}`;
 /** Under which all pools rest when purchases were of no use (breaker.ts). */
 export const BREAKER_KEY = 'breaker/purchases';
-export type PoolRests = Map<PoolId | QuotaKey | typeof BREAKER_KEY, PoolRest>;
-type RestKey = PoolRests extends Map<infer K, PoolRest> ? K : never;
-export const REST_PREFIX = 'rest/';
+export type BackOffs = Map<PoolId | QuotaKey | typeof BREAKER_KEY, BackOff>;
+type BackOffKey = BackOffs extends Map<infer K, BackOff> ? K : never;
+export const BACK_OFF_PREFIX = 'rest/';
 /** Of a refusal's text: an item's place is bought by the KiB. */
 const MAX_DETAIL = 200;
 
@@ -53,85 +53,90 @@ const MAX_DETAIL = 200;
 export const quotaKey = (pool: PoolId): QuotaKey => `quota/${quotaOf(pool)}`;
 
 /** What rests, as stored. */
-export async function storedRests(store: Pick<Store, 'memory'>): Promise<PoolRests> {
-  const rests: PoolRests = new Map();
-  for (const [key, value] of await store.memory(REST_PREFIX)) {
-    if (value !== '') rests.set(key.slice(REST_PREFIX.length) as RestKey, JSON.parse(value) as PoolRest);
+export async function storedBackOffs(store: Pick<Store, 'memory'>): Promise<BackOffs> {
+  const backOffs: BackOffs = new Map();
+  for (const [key, value] of await store.memory(BACK_OFF_PREFIX)) {
+    if (value !== '') backOffs.set(key.slice(BACK_OFF_PREFIX.length) as BackOffKey, JSON.parse(value) as BackOff);
   }
-  return rests;
+  return backOffs;
 }
 
-export interface Resting {
+export interface BackOffContext {
   readonly at: EpochMs;
-  readonly rests: PoolRests;
+  readonly backOffs: BackOffs;
 }
 
 interface Refusal {
   readonly said: string;
-  readonly refused?: NonNullable<PoolRest['refused']>;
+  readonly refused?: NonNullable<BackOff['refused']>;
 }
 
 /** A launch was refused. */
-export const rest = (state: WorkingState, pool: PoolId, said: string, resting: Resting): void =>
-  putRest(state, pool, { said }, resting);
+export const backOff = (state: WorkingState, pool: PoolId, said: string, context: BackOffContext): void =>
+  putBackOff(state, pool, { said }, context);
 
 /** A launch was refused because the quota of its pool is used up. */
-export const restQuota = (state: WorkingState, pool: PoolId, said: string, resting: Resting): void =>
-  putRest(state, quotaKey(pool), { said, refused: { pool, atMs: raw(resting.at) } }, resting);
+export const backOffQuota = (state: WorkingState, pool: PoolId, said: string, context: BackOffContext): void =>
+  putBackOff(state, quotaKey(pool), { said, refused: { pool, atMs: raw(context.at) } }, context);
 
-function putRest(state: WorkingState, key: PoolId | QuotaKey, { said, ...how }: Refusal, { at, rests }: Resting): void {
-  const before = rests.get(key);
+function putBackOff(
+  state: WorkingState,
+  key: PoolId | QuotaKey,
+  { said, ...how }: Refusal,
+  { at, backOffs }: BackOffContext,
+): void {
+  const before = backOffs.get(key);
   const refusals = (before?.refusals ?? 0) + 1;
-  put(state, key, { ...before, ...how, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, rests);
+  put(state, key, { ...before, ...how, untilMs: endingMs(at), refusals, detail: said.slice(0, MAX_DETAIL) }, backOffs);
 }
 
-export function put(state: WorkingState, key: RestKey, next: PoolRest, rests: PoolRests): void {
-  rests.set(key, next);
-  state.putMemory(`${REST_PREFIX}${key}`, JSON.stringify(next));
+export function put(state: WorkingState, key: BackOffKey, next: BackOff, backOffs: BackOffs): void {
+  backOffs.set(key, next);
+  state.putMemory(`${BACK_OFF_PREFIX}${key}`, JSON.stringify(next));
 }
 
 /**
  * A launch was answered with an instance. Its quota may have been used up by the others that were asked for with it.
  */
-export function endRest(state: WorkingState, pool: PoolId, { at, rests }: Resting): void {
-  forget(state, pool, rests);
-  const shared = rests.get(quotaKey(pool));
-  if (shared !== undefined && shared.untilMs < endingMs(at)) endShared(state, quotaKey(pool), rests);
+export function endBackOff(state: WorkingState, pool: PoolId, { at, backOffs }: BackOffContext): void {
+  forget(state, pool, backOffs);
+  const shared = backOffs.get(quotaKey(pool));
+  if (shared !== undefined && shared.untilMs < endingMs(at)) endShared(state, quotaKey(pool), backOffs);
 }
 
 /** An instance has ended that was of use: its quota has room again. */
-export function endQuotaRest(state: WorkingState, pool: PoolId, rests: PoolRests): void {
-  if (rests.size > 0) endShared(state, quotaKey(pool), rests);
+export function endQuotaBackOff(state: WorkingState, pool: PoolId, backOffs: BackOffs): void {
+  if (backOffs.size > 0) endShared(state, quotaKey(pool), backOffs);
 }
 
 /** How much was too much is kept. */
-function endShared(state: WorkingState, key: QuotaKey, rests: PoolRests): void {
-  const before = rests.get(key);
+function endShared(state: WorkingState, key: QuotaKey, backOffs: BackOffs): void {
+  const before = backOffs.get(key);
   if (before === undefined || before.untilMs === 0) return;
   const { refused, bound } = before;
-  if (refused === undefined && bound === undefined) forget(state, key, rests);
-  else put(state, key, { untilMs: 0, refusals: 0, ...(refused && { refused }), ...(bound && { bound }) }, rests);
+  if (refused === undefined && bound === undefined) forget(state, key, backOffs);
+  else put(state, key, { untilMs: 0, refusals: 0, ...(refused && { refused }), ...(bound && { bound }) }, backOffs);
 }
 
-export function forget(state: WorkingState, key: RestKey, rests: PoolRests): void {
-  if (rests.delete(key)) state.putMemory(`${REST_PREFIX}${key}`, '');
+export function forget(state: WorkingState, key: BackOffKey, backOffs: BackOffs): void {
+  if (backOffs.delete(key)) state.putMemory(`${BACK_OFF_PREFIX}${key}`, '');
 }
 
-const endingMs = (at: EpochMs): number => raw(plus(at, seconds(REST_S)));
+const endingMs = (at: EpochMs): number => raw(plus(at, seconds(BACK_OFF_S)));
 
 /** What rests now, of all that ever did: mostly nothing. */
-export const restingAt = (rests: PoolRests, now: EpochMs): PoolRests =>
-  new Map([...rests].filter(([, { untilMs }]) => gt(epochMs(untilMs), now)));
+export const backOffsAt = (backOffs: BackOffs, now: EpochMs): BackOffs =>
+  new Map([...backOffs].filter(([, { untilMs }]) => gt(epochMs(untilMs), now)));
 
 /** Why a pool is not to be asked now, and until when; null: it may be. */
-export function restOf(
-  rests: PoolRests,
+export function backOffOf(
+  backOffs: BackOffs,
   pool: PoolId,
   now: EpochMs,
-): (Pick<PoolRest, 'untilMs' | 'refusals'> & { readonly why: string; readonly quota?: string }) | null {
+): (Pick<BackOff, 'untilMs' | 'refusals'> & { readonly why: string; readonly quota?: string }) | null {
   const [latest] = ([pool, quotaKey(pool), BREAKER_KEY] as const)
     .flatMap((key) => {
-      const found = rests.get(key);
+      const found = backOffs.get(key);
       return found === undefined || lte(epochMs(found.untilMs), now) ? [] : [{ key, ...found }];
     })
     .sort((a, b) => b.untilMs - a.untilMs);
@@ -139,7 +144,7 @@ export function restOf(
   const { key, untilMs, refusals, detail } = latest;
   if (key === BREAKER_KEY) return { untilMs, refusals, why: detail ?? 'purchases are paused' };
   const quota = key === pool ? undefined : quotaOf(pool);
-  const who = quota === undefined ? 'rests' : `all pools under the account's vCPU quota ${quota} rest`;
+  const who = quota === undefined ? 'in back-off' : `all pools under the account's vCPU quota ${quota} are in back-off`;
   const said = detail === undefined ? '' : `: ${detail}`;
   return {
     untilMs,
@@ -155,7 +160,7 @@ export interface QuotaUse {
   readonly boundMilliCpu: number;
 }
 
-interface Bounding extends Resting {
+interface Bounding extends BackOffContext {
   readonly pools: ReadonlyMap<PoolId, Pool>;
 }
 
@@ -164,13 +169,13 @@ interface Bounding extends Resting {
  * a bound says shows that the quota was raised. O(live instances) where a quota refused something.
  */
 export function boundQuotas(state: WorkingState, bounding: Bounding): void {
-  const { rests, pools, at } = bounding;
+  const { backOffs, pools, at } = bounding;
   for (const { key, row, usedMilliCpu } of quotasIn(state, bounding)) {
     const bound = boundOf(row, usedMilliCpu, { pools, at });
     if (bound === row.bound) continue;
     const { refused: _, bound: __, ...left } = row;
-    if (bound === undefined && lte(epochMs(left.untilMs), at)) forget(state, key, rests);
-    else put(state, key, { ...left, ...(bound && { bound }) }, rests);
+    if (bound === undefined && lte(epochMs(left.untilMs), at)) forget(state, key, backOffs);
+    else put(state, key, { ...left, ...(bound && { bound }) }, backOffs);
   }
 }
 
@@ -188,9 +193,9 @@ const QUOTA_PREFIX = 'quota/';
 const nameOf = (key: QuotaKey): string => key.slice(QUOTA_PREFIX.length);
 
 /** Those of which something is known, with what live instances have of them. */
-function quotasIn({ instances }: Pick<WorkingState, 'instances'>, { rests, pools }: Bounding) {
-  const known = [...rests].filter(
-    (entry): entry is [QuotaKey, PoolRest] =>
+function quotasIn({ instances }: Pick<WorkingState, 'instances'>, { backOffs, pools }: Bounding) {
+  const known = [...backOffs].filter(
+    (entry): entry is [QuotaKey, BackOff] =>
       entry[0].startsWith(QUOTA_PREFIX) && (entry[1].refused !== undefined || entry[1].bound !== undefined),
   );
   if (known.length === 0) return [];
@@ -199,10 +204,10 @@ function quotasIn({ instances }: Pick<WorkingState, 'instances'>, { rests, pools
 }
 
 function boundOf(
-  { refused, bound }: PoolRest,
+  { refused, bound }: BackOff,
   usedMilliCpu: number,
   { pools, at }: Pick<Bounding, 'pools' | 'at'>,
-): PoolRest['bound'] {
+): BackOff['bound'] {
   const isKnown =
     bound !== undefined && gt(plus(epochMs(bound.atMs), seconds(BOUND_S)), at) && usedMilliCpu < bound.milliCpu;
   const stands = isKnown ? bound : undefined;

@@ -10,7 +10,7 @@ import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
 import type { Job } from '../../domain/job.ts';
 import { isEnding } from './observe.ts';
-import { BREAKER_KEY, forget, put, type PoolRests } from './back-off.ts';
+import { BREAKER_KEY, forget, put, type BackOffs } from './back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
@@ -33,11 +33,11 @@ export function countSettled(
     ran,
     jobs,
   }: { readonly instance: Instance; readonly ran: boolean; readonly jobs: ReadonlyMap<string, Job> },
-  { at, rests }: { readonly at: EpochMs; readonly rests: PoolRests },
+  { at, backOffs }: { readonly at: EpochMs; readonly backOffs: BackOffs },
 ): void {
-  const before = rests.get(BREAKER_KEY);
+  const before = backOffs.get(BREAKER_KEY);
   if (ran) {
-    if (before !== undefined) forget(state, BREAKER_KEY, rests);
+    if (before !== undefined) forget(state, BREAKER_KEY, backOffs);
     return;
   }
   if (instance.endCause !== 'released' || instance.launchedMs === null) return;
@@ -50,7 +50,7 @@ export function countSettled(
   const row = (before?.refusals ?? 0) + 1;
   const trips = before?.breaker?.trips ?? 0;
   if (row < UNUSED_PLANS) {
-    put(state, BREAKER_KEY, { untilMs: before?.untilMs ?? 0, refusals: row, breaker: { plans, trips } }, rests);
+    put(state, BREAKER_KEY, { untilMs: before?.untilMs ?? 0, refusals: row, breaker: { plans, trips } }, backOffs);
     return;
   }
   const untilMs = raw(plus(at, seconds(Math.min(PAUSE_S * 2 ** trips, MAX_PAUSE_S))));
@@ -58,7 +58,12 @@ export function countSettled(
     `nothing is bought until ${new Date(untilMs).toISOString()}: the instances of ${row} plans in a row were given back unused; ` +
     '`ebb plans` and `ebb explain JOB` show what they were bought for';
   // One more plan may buy after the pause.
-  put(state, BREAKER_KEY, { untilMs, refusals: UNUSED_PLANS - 1, detail, breaker: { plans, trips: trips + 1 } }, rests);
+  put(
+    state,
+    BREAKER_KEY,
+    { untilMs, refusals: UNUSED_PLANS - 1, detail, breaker: { plans, trips: trips + 1 } },
+    backOffs,
+  );
   state.event('purchases-paused', at, { text: detail, data: { untilMs, plans: row } });
 }
 

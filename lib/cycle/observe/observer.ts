@@ -31,7 +31,15 @@ import { DeploymentLimits } from '../money/deployment-limits.ts';
 import { DiskRoom } from './disk-room.ts';
 import type { Prices } from '../money/spending.ts';
 import { Remembered } from './remembered.ts';
-import { boundQuotas, endQuotaRest, quotaUses, restingAt, restOf, storedRests, type PoolRests } from './back-off.ts';
+import {
+  boundQuotas,
+  endQuotaBackOff,
+  quotaUses,
+  backOffsAt,
+  backOffOf,
+  storedBackOffs,
+  type BackOffs,
+} from './back-off.ts';
 import { takeSnapshot } from '../state/snapshot.ts';
 import { usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
@@ -59,7 +67,7 @@ export class Observer {
   readonly #remembered: Remembered;
   readonly #deployment: DeploymentLimits;
   readonly #disk: DiskRoom | null;
-  #rests: PoolRests = new Map();
+  #backOffs: BackOffs = new Map();
 
   constructor(parts: ObserverParts) {
     this.#parts = parts;
@@ -70,8 +78,8 @@ export class Observer {
   }
 
   /** What rests; confirming outcomes changes it. */
-  get rests(): PoolRests {
-    return this.#rests;
+  get backOffs(): BackOffs {
+    return this.#backOffs;
   }
 
   /**
@@ -81,7 +89,7 @@ export class Observer {
   async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
     const { store, learners } = this.#parts;
     await learners.recall(store);
-    this.#rests = await storedRests(store);
+    this.#backOffs = await storedBackOffs(store);
     await this.#deployment.recall(store);
     await this.#disk?.recall(store);
     if (what === 'all') this.#remembered.forget();
@@ -101,7 +109,7 @@ export class Observer {
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id, teaching);
-    boundQuotas(state, { rests: this.#rests, pools: this.#pools, at: this.#parts.clock.now() });
+    boundQuotas(state, { backOffs: this.#backOffs, pools: this.#pools, at: this.#parts.clock.now() });
     teaching.keep(state, this.#parts.clock.now());
     return observed;
   }
@@ -173,10 +181,10 @@ export class Observer {
     const marketCause = this.#marketCause(instance);
     state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
     const ran = attempts.some((a) => a.startedMs !== null);
-    countSettled(state, { instance, ran, jobs }, { at: endedMs, rests: this.#rests });
+    countSettled(state, { instance, ran, jobs }, { at: endedMs, backOffs: this.#backOffs });
     // One that was given back without having run anything went for want of another beside it: that would be refused
     // again.
-    if (ran) endQuotaRest(state, pool.id, this.#rests);
+    if (ran) endQuotaBackOff(state, pool.id, this.#backOffs);
     const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
     teaching.tell({ kind: 'instance-ended', instance, pool, launchedMs: instance.launchedMs, endedMs, takenMs });
   }
@@ -219,17 +227,17 @@ export class Observer {
 
   #poolViews(state: WorkingState, nowMs: EpochMs): PoolView[] {
     const { market } = this.#parts;
-    const uses = quotaUses(state, { rests: this.#rests, pools: this.#pools, at: nowMs });
-    const resting = restingAt(this.#rests, nowMs);
+    const uses = quotaUses(state, { backOffs: this.#backOffs, pools: this.#pools, at: nowMs });
+    const backingOff = backOffsAt(this.#backOffs, nowMs);
     return [...this.#pools.values()].map((pool) => {
-      const rest = resting.size === 0 ? null : restOf(resting, pool.id, nowMs);
+      const backOff = backingOff.size === 0 ? null : backOffOf(backingOff, pool.id, nowMs);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
         quote: market.quote(pool.id, nowMs),
-        open: rest === null,
-        closedReason: rest?.why ?? null,
-        ...(rest === null ? {} : { rest: restingView(rest) }),
+        open: backOff === null,
+        closedReason: backOff?.why ?? null,
+        ...(backOff === null ? {} : { backOff: backOffView(backOff) }),
         ...(quota === undefined ? {} : { quota }),
       };
     });
@@ -306,7 +314,11 @@ export class Observer {
   }
 }
 
-const restingView = ({ untilMs, refusals, quota }: NonNullable<ReturnType<typeof restOf>>): PoolView['rest'] & {} => ({
+const backOffView = ({
+  untilMs,
+  refusals,
+  quota,
+}: NonNullable<ReturnType<typeof backOffOf>>): PoolView['backOff'] & {} => ({
   untilMs: epochMs(untilMs),
   refusals,
   ...(quota === undefined ? {} : { quota }),

@@ -13,7 +13,7 @@
  * for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of work) = O(SLOTS^2 x PARTS) time and
  * memory, once per task: some 3 million states, tens of milliseconds, 25 MB; a question costs O(1).
  */
-export type On = 'nowhere' | 'spot' | 'steady';
+export type On = 'nowhere' | 'spot' | 'non-interruptible';
 
 export interface OfflineTask {
   readonly fromS: number;
@@ -22,7 +22,7 @@ export interface OfflineTask {
   readonly workS: number;
   readonly changeoverS: number;
   /** USD per second on capacity that stays; null: there is none. */
-  readonly steadyUsdPerS: number | null;
+  readonly nonInterruptibleUsdPerS: number | null;
   /** USD per second on the cheapest spot capacity that lasts from one time to the other; null: none does. */
   readonly spotUsdPerS: (fromS: number, untilS: number) => number | null;
 }
@@ -32,16 +32,16 @@ const PARTS = 4;
 const LEAST_SLOT_S = 30;
 /** Late work is this much dearer than work: lateness is never chosen. */
 const LATE = 1000;
-const PLACES: readonly On[] = ['nowhere', 'spot', 'steady'];
+const PLACES: readonly On[] = ['nowhere', 'spot', 'non-interruptible'];
 
-export class OfflineCourse {
+export class OfflineStrategy {
   readonly #task: OfflineTask;
   readonly #slotS: number;
   readonly #unitS: number;
   readonly #slots: number;
   readonly #units: number;
   readonly #changeover: number;
-  readonly #rates: { readonly spot: Float64Array; readonly steady: number };
+  readonly #rates: { readonly spot: Float64Array; readonly nonInterruptible: number };
   /** By slot, then place, then units left. */
   readonly #value: Float64Array;
 
@@ -56,7 +56,7 @@ export class OfflineCourse {
     const most = Math.max(task.workS, windowS) + 2 * task.changeoverS;
     this.#units = Math.ceil(most / this.#unitS) + 2;
     this.#rates = {
-      steady: (task.steadyUsdPerS ?? Infinity) * this.#unitS,
+      nonInterruptible: (task.nonInterruptibleUsdPerS ?? Infinity) * this.#unitS,
       spot: Float64Array.from({ length: this.#slots }, (_, i) => {
         const at = task.fromS + i * this.#slotS;
         return (task.spotUsdPerS(at, at + this.#slotS) ?? Infinity) * this.#unitS;
@@ -77,12 +77,12 @@ export class OfflineCourse {
     const left = Math.ceil(leftS / this.#unitS - 1e-9);
     const spot = this.#cost(slot, left, { from: on, to: 'spot' });
     const wait = this.#cost(slot, left, { from: on, to: 'nowhere' });
-    const steady = this.#cost(slot, left, { from: on, to: 'steady' });
+    const nonInterruptible = this.#cost(slot, left, { from: on, to: 'non-interruptible' });
     // What on-demand has to do it may do later: equal courses differ by rounding alone.
-    const equal = 1e-9 * Math.max(1e-6, Math.abs(Math.min(wait, steady)));
-    if (spot <= wait + equal && spot <= steady + equal && spot < Infinity) return 'spot';
-    if (on === 'steady') return wait < steady - equal ? 'nowhere' : 'steady';
-    return wait <= steady + equal ? 'nowhere' : 'steady';
+    const equal = 1e-9 * Math.max(1e-6, Math.abs(Math.min(wait, nonInterruptible)));
+    if (spot <= wait + equal && spot <= nonInterruptible + equal && spot < Infinity) return 'spot';
+    if (on === 'non-interruptible') return wait < nonInterruptible - equal ? 'nowhere' : 'non-interruptible';
+    return wait <= nonInterruptible + equal ? 'nowhere' : 'non-interruptible';
   }
 
   get #endS(): number {
@@ -90,7 +90,7 @@ export class OfflineCourse {
   }
 
   get #late(): On {
-    return this.#task.steadyUsdPerS === null ? 'spot' : 'steady';
+    return this.#task.nonInterruptibleUsdPerS === null ? 'spot' : 'non-interruptible';
   }
 
   get bytes(): number {
@@ -105,7 +105,7 @@ export class OfflineCourse {
   #solved(): Float64Array {
     const row = this.#units * PLACES.length;
     const value = new Float64Array((this.#slots + 1) * row);
-    const lateUsd = LATE * (Number.isFinite(this.#rates.steady) ? this.#rates.steady : 1);
+    const lateUsd = LATE * (Number.isFinite(this.#rates.nonInterruptible) ? this.#rates.nonInterruptible : 1);
     for (let p = 0; p < PLACES.length; p++) {
       const still = PLACES[p] === 'nowhere' ? this.#changeover : 0;
       for (let w = 1; w < this.#units; w++) value[this.#slots * row + p * this.#units + w] = (w + still) * lateUsd;
@@ -116,14 +116,14 @@ export class OfflineCourse {
     for (let i = this.#slots - 1; i >= 0; i--) {
       const waiting = after(i, 0);
       const spot = { rate: this.#rates.spot[i] ?? Infinity, next: after(i, 1) };
-      const steady = { rate: this.#rates.steady, next: after(i, 2) };
+      const nonInterruptible = { rate: this.#rates.nonInterruptible, next: after(i, 2) };
       for (let p = 0; p < PLACES.length; p++) {
         const best = value.subarray(i * row + p * units, i * row + (p + 1) * units);
         best.set(waiting);
         best[0] = 0;
         // Flat loops over one place each: what millions of calls of `#run` would do.
         improve(best, spot, p === 1 ? 0 : this.#changeover);
-        improve(best, steady, p === 2 ? 0 : this.#changeover);
+        improve(best, nonInterruptible, p === 2 ? 0 : this.#changeover);
       }
     }
     return value;
@@ -146,9 +146,9 @@ export class OfflineCourse {
   }
 
   #cost(slot: number, w: number, { from, to }: { readonly from: On; readonly to: On }): number {
-    if (slot < 0) return to === 'steady' ? 0 : Infinity;
+    if (slot < 0) return to === 'non-interruptible' ? 0 : Infinity;
     if (to === 'nowhere') return this.#step(this.#value, slot, w, 0);
-    const rate = to === 'spot' ? (this.#rates.spot[slot] ?? Infinity) : this.#rates.steady;
+    const rate = to === 'spot' ? (this.#rates.spot[slot] ?? Infinity) : this.#rates.nonInterruptible;
     return this.#run(this.#value, slot, w, { rate, to: to === 'spot' ? 1 : 2, same: from === to });
   }
 

@@ -3,7 +3,7 @@
  * capacity. Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other
  * preset is given the truth.
  *
- * Each task with a deadline follows its own cheapest course (offline.ts), as if it were alone: the bound that other
+ * Each task with a deadline follows its own cheapest strategy (offline.ts), as if it were alone: the bound that other
  * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
  * do not count on, so that on many small tasks it is a good policy and no strict bound. Courses change pools as if all
  * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it
@@ -61,7 +61,7 @@ import {
 } from '../../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
 import { hasSpot, strategyPlan, type Choice } from '../../stages/plan/strategy.ts';
-import { OfflineCourse, type On } from './offline.ts';
+import { OfflineStrategy, type On } from './offline.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
 
@@ -79,7 +79,7 @@ const ALIKE_S = 60;
 const MOST_POINTS = 32;
 
 export function oracle(truth: Truth): Deciders {
-  const courses = new Courses(truth);
+  const strategies = new Strategies(truth);
   const { stages: ebbtide } = presetNamed('ebbtide');
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
   const seeing: AppraisePolicy = (context) => {
@@ -87,7 +87,7 @@ export function oracle(truth: Truth): Deciders {
     return lasting(appraise({ ...context, snapshot: open(snapshot) }), { snapshot, config, truth });
   };
   const acquire: Acquire = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
-  const planned = strategyPlan((group, input) => courses.pending(group, input));
+  const planned = strategyPlan((group, input) => strategies.pending(group, input));
   const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
   const place: PlacePolicy = (tasks, hosts, context) =>
     ebbtide.place(whereTheyLast(tasks, { ...context, truth }), hosts, context);
@@ -97,7 +97,7 @@ export function oracle(truth: Truth): Deciders {
       ...ebbtide,
       estimate: trueRuntimes(truth),
       appraise: seeing,
-      move: moving((context) => followedMoves(courses, context)),
+      move: moving((context) => followedMoves(strategies, context)),
       plan,
       place,
       scale: scaling(acquire, releaseIdle),
@@ -106,13 +106,13 @@ export function oracle(truth: Truth): Deciders {
   };
 }
 
-/** Running work that its cheapest course has elsewhere now. */
-function followedMoves(courses: Courses, { snapshot, config, worths }: DecisionContext): readonly Move[] {
+/** Running work that its cheapest strategy has elsewhere now. */
+function followedMoves(strategies: Strategies, { snapshot, config, worths }: DecisionContext): readonly Move[] {
   const moves = snapshot.running.flatMap((running) => {
     const view = snapshot.instances.get(running.attempt.instance);
     if (view === undefined || running.attempt.state !== 'running') return [];
     const deadlineMs = worths.ofRunning(running)?.taskDeadlineMs ?? null;
-    return courses.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs }) ?? [];
+    return strategies.running(running, view, { nowMs: snapshot.nowMs, config, deadlineMs }) ?? [];
   });
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
@@ -251,9 +251,9 @@ interface Wanted {
   readonly config: SchedulerConfig;
 }
 
-class Courses {
+class Strategies {
   readonly #truth: Truth;
-  readonly #known = new Map<string, OfflineCourse>();
+  readonly #known = new Map<string, OfflineStrategy>();
   #bytes = 0;
 
   constructor(truth: Truth) {
@@ -275,10 +275,11 @@ class Courses {
     const keptS = Math.max(0, raw(group.keptS) - setupOf(this.#truth));
     const leftS = Math.max(0, longestOf(group, this.#truth) - keptS);
     const best = this.#of(wanted).best(secondOf(nowMs), leftS, 'nowhere');
-    if (best === 'spot' && hasSpot(group, input)) return { take: 'spot', why: 'the cheapest course goes on spot now' };
+    if (best === 'spot' && hasSpot(group, input))
+      return { take: 'spot', why: 'the cheapest strategy goes on spot now' };
     return best === 'nowhere'
-      ? { take: 'wait', why: 'the cheapest course waits for spot' }
-      : { take: 'on-demand', why: 'the cheapest course needs on-demand now' };
+      ? { take: 'wait', why: 'the cheapest strategy waits for spot' }
+      : { take: 'on-demand', why: 'the cheapest strategy needs on-demand now' };
   }
 
   running(
@@ -287,7 +288,7 @@ class Courses {
     of: Pick<Wanted, 'nowMs' | 'config'> & { readonly deadlineMs: EpochMs | null },
   ): Move | null {
     const { attempt, stage } = running;
-    const on: On = view.pool.option === 'spot' ? 'spot' : 'steady';
+    const on: On = view.pool.option === 'spot' ? 'spot' : 'non-interruptible';
     if (of.deadlineMs === null || stage.gang || stage.checkpoint === null || view.pool.option === 'reserved')
       return null;
     if (view.instance.state !== 'ready') return null;
@@ -296,18 +297,18 @@ class Courses {
     const leftS = Math.max(0, raw(sub(add(runtimeS, this.#truth.setupS), workDoneS(running, of.nowMs))));
     const best = this.#of(wanted).best(secondOf(of.nowMs), leftS, on);
     if (best === 'nowhere' || best === on) return null;
-    const reason = `its cheapest course goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
+    const reason = `its cheapest strategy goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
     return { attempt: attempt.id, reason, running, view, ...(best === 'spot' ? { to: 'spot' as const } : {}) };
   }
 
-  #of(w: Wanted): OfflineCourse {
+  #of(w: Wanted): OfflineStrategy {
     // What a course costs depends on the work left, not on whose it is: tasks of a stage share theirs.
     const deadlineS = Math.floor(secondOf(w.deadlineMs) / ALIKE_S) * ALIKE_S;
     const key = `${w.job}/${w.stage.name}/${deadlineS}`;
     const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
-    let course = this.#known.get(key);
-    if (course === undefined) {
-      course = new OfflineCourse({
+    let strategy = this.#known.get(key);
+    if (strategy === undefined) {
+      strategy = new OfflineStrategy({
         fromS: secondOf(w.nowMs),
         // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot
         // is taken that leaves no time for a start on on-demand (appraise.ts).
@@ -316,16 +317,16 @@ class Courses {
         changeoverS: setupOf(this.#truth) + startDelayMaxS,
         ...this.#pricesFor(w.stage),
       });
-      this.#bytes += course.bytes;
+      this.#bytes += strategy.bytes;
     }
     this.#known.delete(key);
-    this.#known.set(key, course);
+    this.#known.set(key, strategy);
     for (const [oldest, known] of this.#known) {
-      if (this.#bytes <= MOST_BYTES || known === course) break;
+      if (this.#bytes <= MOST_BYTES || known === strategy) break;
       this.#known.delete(oldest);
       this.#bytes -= known.bytes;
     }
-    return course;
+    return strategy;
   }
 
   #pricesFor(stage: StageSpec) {
@@ -336,12 +337,12 @@ class Courses {
     // An instance that other work does not fill is paid for as a whole: tasks of the stage share it.
     const perS = (pool: Pool, usd: number): number =>
       usd / Math.max(1, Math.min(stage.tasks, countFits(stage.resources, pool.type.capacity))) / 3600;
-    const steady = suited
+    const nonInterruptible = suited
       .filter((p) => p.option === 'on-demand')
       .reduce((least, p) => Math.min(least, perS(p, raw(p.onDemandUsdPerHour))), Infinity);
     const spot = suited.filter((p) => p.option === 'spot');
     return {
-      steadyUsdPerS: steady === Infinity ? null : steady,
+      nonInterruptibleUsdPerS: nonInterruptible === Infinity ? null : nonInterruptible,
       spotUsdPerS: (fromS: number, untilS: number): number | null => {
         let least = Infinity;
         for (const pool of spot) {

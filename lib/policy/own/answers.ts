@@ -236,9 +236,13 @@ function counts(
 const textOf = ({ job, stage, index }: TaskRef): string => `${job}/${stage}/${index}`;
 
 export function order(answer: Started, { groups, hosts }: OrderInput): Fault {
-  const { placements, reserved, leftovers, inTurn, untold, needed } = answer;
-  if (![placements, reserved, leftovers].every(isList) || ![inTurn, untold].every(isMap) || !(needed instanceof Set))
-    return 'the answer is not {placements, reserved, leftovers, inTurn, untold, needed}';
+  const { placements, reserved, leftovers, forSlotReuse, untold, needed } = answer;
+  if (
+    ![placements, reserved, leftovers].every(isList) ||
+    ![forSlotReuse, untold].every(isMap) ||
+    !(needed instanceof Set)
+  )
+    return 'the answer is not {placements, reserved, leftovers, forSlotReuse, untold, needed}';
   const both = [...placements, ...reserved];
   const byId = new Map(hosts.map((h) => [h.on, h]));
   return (
@@ -261,7 +265,7 @@ export function order(answer: Started, { groups, hosts }: OrderInput): Fault {
       [
         ...both.map(({ group }): [GroupId, number] => [group, 1]),
         ...leftovers.map(({ group, count }): [GroupId, number] => [group.id, count]),
-        ...inTurn,
+        ...forSlotReuse,
         ...untold,
       ],
       groups,
@@ -327,12 +331,13 @@ function splitGang(placements: readonly Placement[], tasks: readonly TaskToPlace
   });
 }
 
-export function queue({ leftovers, inTurn, untold }: Queued, { leftovers: asked }: QueueInput): Fault {
-  if (!isList(leftovers) || ![inTurn, untold].every(isMap)) return 'the answer is not {leftovers, inTurn, untold}';
+export function queue({ leftovers, forSlotReuse, untold }: Queued, { leftovers: asked }: QueueInput): Fault {
+  if (!isList(leftovers) || ![forSlotReuse, untold].every(isMap))
+    return 'the answer is not {leftovers, forSlotReuse, untold}';
   const sums = new Map<GroupId, { readonly count: number }>();
   for (const { group, count } of asked) sums.set(group.id, { count: count + (sums.get(group.id)?.count ?? 0) });
   const bought = leftovers.map(({ group, count }): [GroupId, number] => [group.id, count]);
-  return leftoversFault(leftovers) ?? counts([...bought, ...inTurn, ...untold], sums, 'it has an answer for');
+  return leftoversFault(leftovers) ?? counts([...bought, ...forSlotReuse, ...untold], sums, 'it has an answer for');
 }
 
 export function speculate(copies: readonly Copy[], { snapshot }: DecisionContext): Fault {

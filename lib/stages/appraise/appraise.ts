@@ -9,11 +9,11 @@ import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
-import { KindBook, type Appraised, type KindOfWork, type Options } from './equivalence-classes.ts';
+import { EquivalenceClassBook, type Appraised, type ClassWork, type Options } from './equivalence-classes.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
 import { PoolBook } from './pools.ts';
 import { choose, type Candidate } from './ranking.ts';
-import { ShapeBook } from './shapes.ts';
+import { RequestClassBook } from './request-classes.ts';
 
 /**
  * Appraises pools and bids for each pending group: expected cost with work done again and refunds, P(interrupted),
@@ -31,27 +31,27 @@ import { ShapeBook } from './shapes.ts';
  */
 export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }) => {
   const book = new PoolBook(snapshot, forecasts.market, config);
-  const shapes = new ShapeBook(book);
-  const kinds = new KindBook(book);
+  const requestClasses = new RequestClassBook(book);
+  const equivalenceClasses = new EquivalenceClassBook(book);
   const result = new Map<GroupId, GroupOffers>();
   // In the order of ids: sums of waiting work do not depend on the order of the input.
   const waiting = [...snapshot.groups].sort(byId).flatMap((group) => {
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     const worth = worths.groups.get(group.id);
     if (forecast === undefined || worth === undefined) return [];
-    const shape = shapes.of(group.need, group.stage.constraints, group.stage.preferences);
+    const requestClass = requestClasses.of(group.need, group.stage.constraints, group.stage.preferences);
     const task = taskOf(group, forecast, { worth, snapshot, config });
-    shapes.add(shape, group.count, task.meanS);
-    return [{ group, shape, task }];
+    requestClasses.add(requestClass, group.count, task.meanS);
+    return [{ group, requestClass, task }];
   });
-  for (const { group, shape, task } of waiting) {
-    const kind = kinds.of(shape, task);
-    const key = classKey(task);
-    let offers = kind.classes.get(key);
+  for (const { group, requestClass, task } of waiting) {
+    const equivalenceClass = equivalenceClasses.of(requestClass, task);
+    const key = deadlineKey(task);
+    let offers = equivalenceClass.offersByDeadline.get(key);
     if (offers === undefined) {
       const candidates = (options: Options): Candidate[] => candidatesOf(options, task);
-      offers = choose({ group: group.id, excluded: shape.excluded, kind, candidates, task, config });
-      kind.classes.set(key, offers);
+      offers = choose({ group: group.id, excluded: requestClass.excluded, equivalenceClass, candidates, task, config });
+      equivalenceClass.offersByDeadline.set(key, offers);
     }
     result.set(group.id, forGroup(offers, group.id));
   }
@@ -61,7 +61,7 @@ export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }
 const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 /** All that the appraisal of one task depends on besides its shape. */
-interface AppraisedTask extends KindOfWork {
+interface AppraisedTask extends ClassWork {
   /**
    * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken.
    * What is saved at the warning loses a start-up, for which the last safe moment has room
@@ -112,7 +112,7 @@ export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
 }
 
 /** What tasks of one kind differ in. */
-const classKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
+const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
 /** What the deadline of one class makes of its kind's options. */
 function candidatesOf({ places, appraised, shares, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {

@@ -49,7 +49,7 @@ export interface Fitting {
 }
 
 /** Waiting tasks of one shape. */
-export class ShapeDemand {
+export class ClassDemand {
   readonly tasks = new Bins();
   readonly fitting: Fitting;
 
@@ -64,22 +64,22 @@ export class ShapeDemand {
  */
 export class Demand {
   readonly #book: PoolBook;
-  readonly #shapes: ShapeDemand[] = [];
+  readonly #requestClasses: ClassDemand[] = [];
   #byPool: readonly (Bins | undefined)[] | null = null;
 
   constructor(book: PoolBook) {
     this.#book = book;
   }
 
-  shape(fitting: Fitting): ShapeDemand {
-    const shape = new ShapeDemand(fitting);
-    this.#shapes.push(shape);
+  classOf(fitting: Fitting): ClassDemand {
+    const requestClass = new ClassDemand(fitting);
+    this.#requestClasses.push(requestClass);
     this.#byPool = null;
-    return shape;
+    return requestClass;
   }
 
-  add(shape: ShapeDemand, count: number, runtimeS: number): void {
-    shape.tasks.add(count, runtimeS);
+  add(requestClass: ClassDemand, count: number, runtimeS: number): void {
+    requestClass.tasks.add(count, runtimeS);
     this.#byPool = null;
   }
 
@@ -87,7 +87,7 @@ export class Demand {
    * In [share, 1]. `runtimeS`: how long the task holds the instance; 0: the least that it may pay, whatever its running
    * time.
    */
-  paidShare(of: ShapeDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
+  paidShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
     const { pool, share } = at;
     if (!(share > 0)) return share;
     const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
@@ -104,7 +104,7 @@ export class Demand {
 
   #summed(): readonly (Bins | undefined)[] {
     const byPool: (Bins | undefined)[] = Array.from({ length: this.#book.views.length });
-    for (const { tasks, fitting } of this.#shapes) {
+    for (const { tasks, fitting } of this.#requestClasses) {
       fitting.pools.forEach((pool, i) => {
         (byPool[pool] ??= new Bins()).addScaled(tasks, fitting.shares[i] ?? 0);
       });

@@ -5,13 +5,13 @@ import type { GroupOffers } from '../../policy/contracts.ts';
 import type { CurveTable } from './curve-table.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
-import type { Place, Shape, ShapePool, Shares } from './shapes.ts';
+import type { Place, RequestClass, ClassPool, Shares } from './request-classes.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
 
 /** What tasks of one kind have in common. */
-export interface KindOfWork {
+export interface ClassWork {
   /** What is left to run, the checkpoint read first. */
   readonly runtime: Distribution;
   readonly meanS: number;
@@ -48,20 +48,20 @@ export interface SpotPool extends AtLeast {
  * Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they
  * are asked for.
  */
-export class Kind {
-  readonly classes = new Map<string, GroupOffers>();
+export class EquivalenceClass {
+  readonly offersByDeadline = new Map<string, GroupOffers>();
   /** Of pools that are never interrupted. */
-  readonly steady: readonly Options[];
-  readonly #shape: Shape;
-  readonly #work: KindOfWork;
+  readonly nonInterruptible: readonly Options[];
+  readonly #requestClass: RequestClass;
+  readonly #work: ClassWork;
   readonly #book: PoolBook;
   #spot: readonly SpotPools[] | null = null;
 
-  constructor(shape: Shape, work: KindOfWork, book: PoolBook) {
-    this.#shape = shape;
+  constructor(requestClass: RequestClass, work: ClassWork, book: PoolBook) {
+    this.#requestClass = requestClass;
     this.#work = work;
     this.#book = book;
-    this.steady = shape.steady().map((pool) => this.#options(pool));
+    this.nonInterruptible = requestClass.nonInterruptible().map((pool) => this.#options(pool));
   }
 
   /** Shortlisted spot pools: the cheapest, then the safest. */
@@ -72,8 +72,8 @@ export class Kind {
   #listed(): readonly SpotPools[] {
     const { lossS } = this.#work.terms;
     const isRefunded = this.#book.config.refundRule === 'first-hour' && Number.isFinite(lossS);
-    const { cheapest, safest, safestFromUsd } = this.#shape.spot(isRefunded);
-    const ascending = (pools: readonly ShapePool[]): readonly SpotPool[] =>
+    const { cheapest, safest, safestFromUsd } = this.#requestClass.spot(isRefunded);
+    const ascending = (pools: readonly ClassPool[]): readonly SpotPool[] =>
       pools.map((pool) => this.#spotPool(pool, isRefunded)).sort((a, b) => a.leastUsd - b.leastUsd);
     return [
       { leastUsd: 0, pools: once(() => ascending(cheapest)) },
@@ -87,10 +87,10 @@ export class Kind {
    * is saved, for else what is refunded has to be run again. Refunded of a try is no more than what is interrupted
    * within the hour.
    */
-  #spotPool(pool: ShapePool, isRefunded: boolean): SpotPool {
+  #spotPool(pool: ClassPool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
     const { priced, preferred } = pool;
-    const { charged: share } = this.#shape.shares(pool, meanS);
+    const { charged: share } = this.#requestClass.shares(pool, meanS);
     const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
     const kept = isRefunded ? 1 - priced.highestHazard : 1;
     const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
@@ -110,16 +110,16 @@ export class Kind {
   }
 
   #cheapestOnDemand(): number | null {
-    const rates = this.#shape
-      .steady()
+    const rates = this.#requestClass
+      .nonInterruptible()
       .filter(({ priced }) => priced.pool.option === 'on-demand')
-      .map((p) => (p.priced.priceUsdPerHour * this.#shape.shares(p, this.#work.meanS).charged) / HOUR_S);
+      .map((p) => (p.priced.priceUsdPerHour * this.#requestClass.shares(p, this.#work.meanS).charged) / HOUR_S);
     return rates.length === 0 ? null : Math.min(...rates);
   }
 
-  #options(shapePool: ShapePool): Options {
-    const { priced, places } = shapePool;
-    const shares = this.#shape.shares(shapePool, this.#work.meanS);
+  #options(pool: ClassPool): Options {
+    const { priced, places } = pool;
+    const shares = this.#requestClass.shares(pool, this.#work.meanS);
     const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
     const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
@@ -144,25 +144,26 @@ export class Kind {
 }
 
 /** Kinds by content, made on first use. */
-export class KindBook {
+export class EquivalenceClassBook {
   readonly #book: PoolBook;
   /** Running times that differ, by their mean: few have the same. */
   readonly #runtimes = new Map<number, NumberedRuntime[]>();
   #runtimeCount = 0;
-  readonly #kinds = new Map<string, Kind>();
+  readonly #equivalenceClasses = new Map<string, EquivalenceClass>();
 
   constructor(book: PoolBook) {
     this.#book = book;
   }
 
-  of(shape: Shape, work: KindOfWork): Kind {
-    const key = `${shape.id} ${this.#numberOf(work)} ${work.terms.lossS} ${work.terms.restoreS}`;
-    let kind = this.#kinds.get(key);
-    if (kind === undefined) this.#kinds.set(key, (kind = new Kind(shape, work, this.#book)));
-    return kind;
+  of(requestClass: RequestClass, work: ClassWork): EquivalenceClass {
+    const key = `${requestClass.id} ${this.#numberOf(work)} ${work.terms.lossS} ${work.terms.restoreS}`;
+    let equivalenceClass = this.#equivalenceClasses.get(key);
+    if (equivalenceClass === undefined)
+      this.#equivalenceClasses.set(key, (equivalenceClass = new EquivalenceClass(requestClass, work, this.#book)));
+    return equivalenceClass;
   }
 
-  #numberOf({ runtime, meanS }: KindOfWork): number {
+  #numberOf({ runtime, meanS }: ClassWork): number {
     let alike = this.#runtimes.get(meanS);
     if (alike === undefined) this.#runtimes.set(meanS, (alike = []));
     const known = alike.find((of) => isSameDistribution(of.runtime, runtime));

@@ -5,9 +5,9 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { ConsideredOffer } from '../../domain/plan.ts';
 import type { GroupOffers } from '../../policy/contracts.ts';
-import type { AtLeast, Kind, Options } from './equivalence-classes.ts';
+import type { AtLeast, EquivalenceClass, Options } from './equivalence-classes.ts';
 import type { Outcome } from './outcome.ts';
-import type { Place, Shares } from './shapes.ts';
+import type { Place, Shares } from './request-classes.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 /** A place, appraised for one class of tasks. */
@@ -20,7 +20,7 @@ export interface Candidate {
 interface Choice {
   readonly group: GroupId;
   readonly excluded: GroupOffers['excluded'];
-  readonly kind: Pick<Kind, 'steady' | 'spot'>;
+  readonly equivalenceClass: Pick<EquivalenceClass, 'nonInterruptible' | 'spot'>;
   /** What the deadline makes of options. */
   readonly candidates: (options: Options) => readonly Candidate[];
   readonly task: { readonly blind: boolean };
@@ -73,25 +73,29 @@ const tellingLater = (
   },
 });
 
-const isOffSpot = ({ kind, task }: Choice): boolean => task.blind && kind.steady.length > 0;
+const isOffSpot = ({ equivalenceClass, task }: Choice): boolean =>
+  task.blind && equivalenceClass.nonInterruptible.length > 0;
 
 /**
  * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot
  * leave a pool whose price soars, so it bids no more than the on-demand price.
  */
-const isBounded = ({ place: { pool, bid } }: Candidate, { kind }: Pick<Choice, 'kind'>): boolean =>
-  kind.steady.length > 0 ||
+const isBounded = (
+  { place: { pool, bid } }: Candidate,
+  { equivalenceClass }: Pick<Choice, 'equivalenceClass'>,
+): boolean =>
+  equivalenceClass.nonInterruptible.length > 0 ||
   pool.option !== 'spot' ||
   (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
 
 /** All that stays, and of spot all that may be kept. */
 function lookAround(choice: Choice): readonly Candidate[] {
-  const { kind, candidates, config } = choice;
-  const found = kind.steady.flatMap(candidates);
+  const { equivalenceClass, candidates, config } = choice;
+  const found = equivalenceClass.nonInterruptible.flatMap(candidates);
   if (isOffSpot(choice)) return found;
   const standing = new Standing(config);
   for (const c of found) standing.add([c]);
-  for (const some of kind.spot) {
+  for (const some of equivalenceClass.spot) {
     if (standing.beats(some)) break;
     for (const pool of some.pools()) {
       if (standing.beats(pool)) break;
@@ -143,11 +147,11 @@ interface Chosen {
 
 /** Of all pools, also those that needed no look. */
 function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readonly ConsideredOffer[] {
-  const { kind, candidates, config } = choice;
-  const spot = kind.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
+  const { equivalenceClass, candidates, config } = choice;
+  const spot = equivalenceClass.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
   const keptSet = new Set(kept.map((c) => c.place));
   const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
-  const rest = [...kind.steady, ...spot]
+  const rest = [...equivalenceClass.nonInterruptible, ...spot]
     .flatMap(candidates)
     .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
     .sort(byCost);
@@ -262,7 +266,8 @@ function keptVerdict(c: Candidate, v: Verdicts): string {
   if (v.isOffSpot) {
     return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
-  if (c.place.opens !== undefined) return `kept for later: it gave no capacity lately and rests${premium(c, v)}${late}`;
+  if (c.place.opens !== undefined)
+    return `kept for later: it gave no capacity lately and is in back-off${premium(c, v)}${late}`;
   if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
   if (c.place.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
   return `kept as an alternative${premium(c, v)}${late}`;

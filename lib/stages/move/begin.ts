@@ -72,12 +72,12 @@ function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Sn
 function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
   const staying = offers.filter((o) => !isSpotPool(o.pool));
   if (!toSpot) return staying;
-  const steadyUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
+  const nonInterruptibleUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
   return offers.filter(
     (o) =>
       isSpotPool(o.pool) &&
       o.opens === undefined &&
       o.pLate <= config.maxLateProbability &&
-      o.expectedCostUsd < steadyUsd,
+      o.expectedCostUsd < nonInterruptibleUsd,
   );
 }

@@ -12,7 +12,7 @@
  * lateness less likely. An attempt that is nearly done stays.
  */
 import { gt, lte, msBetween, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
-import { steadyOnly } from '../../domain/constraints.ts';
+import { nonInterruptibleOnly } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import { NOTICE_S } from '../../domain/instance.ts';
@@ -41,7 +41,7 @@ export function guardMoves(input: DecisionContext): readonly Move[] {
     const view = snapshot.instances.get(running.attempt.instance);
     if (view === undefined || view.instance.state === 'warned') continue;
     // A hard constraint is never widened: work that may only use spot stays there.
-    if (steadyOnly(running.stage.constraints) === null) continue;
+    if (nonInterruptibleOnly(running.stage.constraints) === null) continue;
     const reason = reasonToMove(running, view, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }

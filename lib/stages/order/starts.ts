@@ -262,13 +262,13 @@ function placeRest(
   const { snapshot, forecasts, leftOf, config } = context;
   const worths = context.worths.groups;
   const placements = [...begun, ...of.chosen, ...elsewhere];
-  const giveWay = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
+  const preempted = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
   const unknownAs = unknownIn(context);
-  const input = { snapshot, forecasts, worths, leftOf, placements, giveWay, behind, leftovers, unknownAs, config };
+  const input = { snapshot, forecasts, worths, leftOf, placements, preempted, behind, leftovers, unknownAs, config };
   return { ...context.stages.queue(input), elsewhere };
 }
 
-const NOTHING_WAITS: Queued = { leftovers: [], inTurn: new Map(), untold: new Map() };
+const NOTHING_WAITS: Queued = { leftovers: [], forSlotReuse: new Map(), untold: new Map() };
 
 /**
  * By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts).

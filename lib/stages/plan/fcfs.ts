@@ -13,6 +13,6 @@ import { problemOf } from './problem.ts';
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
   const problem = problemOf(input, UNGUARDED);
-  const selection = fill(problem, firstComeFirstServed(problem), { giveWay: 'to-deadlines' });
+  const selection = fill(problem, firstComeFirstServed(problem), { preemptFor: 'deadlines' });
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };

@@ -161,7 +161,7 @@ export interface FillOptions {
    * For which choices of this cycle that find no room running work may be stopped. In an order by arrival only for
    * deadline work: what was stopped for a later job of its class would be first again as soon as it waits.
    */
-  readonly giveWay: 'to-all' | 'to-deadlines';
+  readonly preemptFor: 'all' | 'deadlines';
   /**
    * A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on.
    */
@@ -191,7 +191,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
   }
   for (const index of order) filling.choose(index, Infinity);
   if (stopped.length > 0) keepRunning(filling, stopped);
-  if (problem.kills.length > 0) makeRoom(filling, order, options.giveWay);
+  if (problem.kills.length > 0) makeRoom(filling, order, options.preemptFor);
   return filling.selection();
 }
 
@@ -213,10 +213,10 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
 const MOST_TRIALS = 400;
 
 /** For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays. */
-function makeRoom(filling: Filling, order: readonly number[], giveWay: FillOptions['giveWay']): void {
+function makeRoom(filling: Filling, order: readonly number[], preemptFor: FillOptions['preemptFor']): void {
   const { problem } = filling;
   const all = givingByRow(problem.kills, () => true);
-  const idle = giveWay === 'to-all' ? all : givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
+  const idle = preemptFor === 'all' ? all : givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
   let trials = 0;
   for (const index of order) {
     const choice = problem.choices[index];

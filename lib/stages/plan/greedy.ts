@@ -12,7 +12,7 @@ import { affordable } from './whole.ts';
  */
 export function greedySelection(problem: Problem): Selection {
   return [byDensity, byQuotaDensity, byWorth]
-    .map((order) => fill(problem, order(problem), { giveWay: 'to-all' }))
+    .map((order) => fill(problem, order(problem), { preemptFor: 'all' }))
     .reduce((best, next) => (next.objectiveUsd > best.objectiveUsd + 1e-12 ? next : best));
 }
 

@@ -45,7 +45,7 @@ export function killsOf(capacity: Capacity): Kills {
   preemptOptions(single).forEach((option, position) => {
     const id = `kill${position}`;
     const counts = `attempts_${id}`;
-    counter.set(option.kind, counts);
+    counter.set(option.equivalenceClass, counts);
     partitions.push({ id: counts, renewable: false, kinds: ['attempts'], capacity: [[option.attempts.length]] });
     kills.push({
       id,
@@ -119,7 +119,7 @@ function giveUp(view: InstanceView, yielding: readonly Preemptible[], { counter,
   const draws: Draw[] = [
     { partition: QUOTA, perUnit: [milliCpuOf(view.pool)] },
     { partition: roomOf(view.pool.id), perUnit: vector(view.free).map((x) => -x) },
-    ...yielding.map((p): Draw => ({ partition: counter.get(p.kind) ?? '', perUnit: [-1] })),
+    ...yielding.map((p): Draw => ({ partition: counter.get(p.equivalenceClass) ?? '', perUnit: [-1] })),
   ];
   return {
     ...unit,

@@ -80,7 +80,7 @@ function blend(average: Float64Array, newest: Float64Array, weight: number): voi
 /** A plan by the prices, following the average of the maximisers. */
 function repaired(problem: Problem, price: Float64Array, guide: Guide): Selection {
   const reduced = Float64Array.from(problem.choices, (choice) => choice.netUsd - pricedUse(choice, price));
-  return fill(problem, byReducedWorth(problem, reduced), { giveWay: 'to-all', guide });
+  return fill(problem, byReducedWorth(problem, reduced), { preemptFor: 'all', guide });
 }
 
 /** The problem as typed arrays, rows scaled to US dollars at their usual price. */

@@ -147,7 +147,7 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   const usable = guardsDeadlines ? acceptableOffers(offered, input.config.maxLateProbability) : offered;
   const left = leftToRun(group, input);
   const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
-  const steadyUsd = offered.reduce(
+  const nonInterruptibleUsd = offered.reduce(
     (least, o) => (poolOf(o, context)?.option === 'spot' ? least : Math.min(least, o.expectedCostUsd)),
     Infinity,
   );
@@ -155,7 +155,9 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   const add = (offer: Offer, slot: number, startMs: EpochMs): void => {
     const pool = poolOf(offer, context);
     if (pool === undefined) return;
-    options.push(plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd, steadyUsd }, context));
+    options.push(
+      plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd, nonInterruptibleUsd }, context),
+    );
   };
   const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
   context.slotMs.forEach((startMs, slot) => {
@@ -169,9 +171,10 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
     }
     // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
     if (slot === 1) {
-      const steady = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
+      const nonInterruptible = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
       for (const offer of usable) {
-        if (offer.opens !== undefined && mayWaitFor({ offer, worth, steady, left }, context)) add(offer, slot, soon);
+        if (offer.opens !== undefined && mayWaitFor({ offer, worth, nonInterruptible, left }, context))
+          add(offer, slot, soon);
       }
     }
   });
@@ -182,7 +185,7 @@ interface Waiting {
   readonly offer: Offer;
   readonly worth: Worth;
   /** USD per hour of a task on the cheapest capacity that stays. */
-  readonly steady: number;
+  readonly nonInterruptible: number;
   readonly left: Distribution | null;
 }
 
@@ -197,7 +200,7 @@ interface Waiting {
  * tries with k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not. The
  * next plan decides again, so the slack must last until then.
  */
-function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionContext): boolean {
+function mayWaitFor({ offer, worth, nonInterruptible, left }: Waiting, { input }: OptionContext): boolean {
   const { config, snapshot } = input;
   const { cyclePeriodS, startDelayMaxS, restoreS } = config;
   const changeoverS = startDelayMaxS + restoreS;
@@ -205,13 +208,13 @@ function mayWaitFor({ offer, worth, steady, left }: Waiting, { input }: OptionCo
   if (!guardedAfter(cyclePeriodS + changeoverS + relocationS(config))) return true;
   if (guardedAfter(cyclePeriodS) || offer.opens === undefined || worth.latestSafeStartMs === null) return false;
   const spot = rateOf(offer);
-  if (!(spot < steady)) return false;
+  if (!(spot < nonInterruptible)) return false;
   const waitS = secondsBetween(snapshot.nowMs, worth.latestSafeStartMs) - (GUARD_CYCLES + 1) * cyclePeriodS;
   const tries = waitS / Math.max(1, secondsBetween(snapshot.nowMs, offer.opens.atMs) + cyclePeriodS);
   const pEnds = tries / (1 / offer.opens.p - 1 + tries);
-  const changeoversUsd = changeoverS * (steady + spot);
-  const shortUsd = ((steady - spot) * waitS) / 2 + changeoversUsd;
-  const longUsd = Math.max(0, (steady - spot) * expectedLifeS(offer, left) - changeoversUsd);
+  const changeoversUsd = changeoverS * (nonInterruptible + spot);
+  const shortUsd = ((nonInterruptible - spot) * waitS) / 2 + changeoversUsd;
+  const longUsd = Math.max(0, (nonInterruptible - spot) * expectedLifeS(offer, left) - changeoversUsd);
   return pEnds * shortUsd >= (1 - pEnds) * longUsd;
 }
 
@@ -237,7 +240,7 @@ interface Appraised {
   /** What the task costs on the cheapest offer that can be had now; of use where an offer's pool rests. */
   readonly elsewhereUsd: number;
   /** What it costs on the cheapest capacity that stays. */
-  readonly steadyUsd: number;
+  readonly nonInterruptibleUsd: number;
 }
 
 function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
@@ -270,12 +273,16 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
  * al., "Can't Be Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be
  * interrupted.
  */
-function slackUsd({ worth, offer, startMs, steadyUsd }: Appraised, there: number, { input }: OptionContext): number {
+function slackUsd(
+  { worth, offer, startMs, nonInterruptibleUsd }: Appraised,
+  there: number,
+  { input }: OptionContext,
+): number {
   const { latestSafeStartMs } = worth;
-  if (latestSafeStartMs === null || !Number.isFinite(steadyUsd)) return 0;
+  if (latestSafeStartMs === null || !Number.isFinite(nonInterruptibleUsd)) return 0;
   const slackMs = msBetween(input.snapshot.nowMs, latestSafeStartMs);
   const gone = slackMs <= 0 ? 1 : Math.min(1, msBetween(input.snapshot.nowMs, startMs) / slackMs);
-  return offer.pInterrupted * Math.max(0, steadyUsd - there) * gone;
+  return offer.pInterrupted * Math.max(0, nonInterruptibleUsd - there) * gone;
 }
 
 function expectedWorthOf(

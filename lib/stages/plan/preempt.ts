@@ -30,7 +30,7 @@ export interface Preemptible {
   readonly view: InstanceView;
   readonly costUsd: number;
   /** Attempts of one kind are one option: alike in pool, stage, remaining slots, and cost to two digits. */
-  readonly kind: string;
+  readonly equivalenceClass: string;
   /** Slots until it would end by itself; >= 1. */
   readonly slots: number;
 }
@@ -65,17 +65,17 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;
   const slots = slotsLeft(leftS, config.slotS);
-  const kind = `${view.pool.id}|${attempt.job}|${attempt.stage}|${slots}|${costUsd.toPrecision(2)}`;
-  return { running, view, costUsd, kind, slots };
+  const equivalenceClass = `${view.pool.id}|${attempt.job}|${attempt.stage}|${slots}|${costUsd.toPrecision(2)}`;
+  return { running, view, costUsd, equivalenceClass, slots };
 }
 
 /** Attempts of one kind as one option, in the order of kinds. */
 export function preemptOptions(
   all: readonly Preemptible[],
-): readonly (PreemptOption & { readonly kind: string; readonly slots: number })[] {
-  const byKind = Map.groupBy(all, (p) => p.kind);
-  return [...byKind.keys()].sort().flatMap((key) => {
-    const alikes = [...(byKind.get(key) ?? [])].sort(cheapestFirst);
+): readonly (PreemptOption & { readonly equivalenceClass: string; readonly slots: number })[] {
+  const byClass = Map.groupBy(all, (p) => p.equivalenceClass);
+  return [...byClass.keys()].sort().flatMap((key) => {
+    const alikes = [...(byClass.get(key) ?? [])].sort(cheapestFirst);
     const first = alikes[0];
     if (first === undefined) return [];
     const attempts: AttemptId[] = alikes.map((p) => p.running.attempt.id);
@@ -86,7 +86,7 @@ export function preemptOptions(
         need: first.running.attempt.resources,
         // The dearest of them, so that no stop is booked for less than it costs.
         costUsd: alikes.reduce((most, p) => Math.max(most, p.costUsd), 0),
-        kind: key,
+        equivalenceClass: key,
         slots: first.slots,
       },
     ];

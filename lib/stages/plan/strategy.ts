@@ -4,7 +4,7 @@
  * compares, made to run on many jobs at once.
  */
 import { isSpotPool } from '../../domain/pool.ts';
-import { steadyOnly } from '../../domain/constraints.ts';
+import { nonInterruptibleOnly } from '../../domain/constraints.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import { unsolved, type Allotment } from '../../domain/plan.ts';
@@ -46,7 +46,7 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
     // Nothing is put off to a later slot: of the window only what starts now matters.
     const config = { ...input.config, lookAheadSlots: 1 };
     const problem = problemOf({ ...input, offers, config });
-    const selection = fill(problem, firstComeFirstServed(problem), { giveWay: 'to-deadlines' });
+    const selection = fill(problem, firstComeFirstServed(problem), { preemptFor: 'deadlines' });
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, waits: allotment.waits.map((wait) => told(wait, waiting)) });
   };
@@ -59,7 +59,7 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
 function withinConstraints(choice: Choice, group: PendingGroup, input: PlanInput): Choice {
   if (group.stage.constraints.purchaseOptions?.includes('spot') === false)
     return { take: 'on-demand', why: 'it may not use spot' };
-  if (choice.take !== 'on-demand' || steadyOnly(group.stage.constraints) !== null) return choice;
+  if (choice.take !== 'on-demand' || nonInterruptibleOnly(group.stage.constraints) !== null) return choice;
   return hasSpot(group, input)
     ? { take: 'spot', why: `${choice.why}, and it may only use spot` }
     : { take: 'wait', why: `${choice.why}, and no spot pool that it may use gives capacity now` };

@@ -82,7 +82,7 @@ function cheaperLater({ input }: Problem, later: PlannedOption, now: PlannedOpti
 /** No spot pool can be had: it waits for one that rests while the deadline allows. */
 function waitsForSpot({ snapshot }: Problem['input'], { option }: PlannedOption, now: PlannedOption | null): Why {
   const { pool, opens } = option.offer;
-  const quota = snapshot.pools.find((view) => view.pool.id === pool)?.rest?.quota;
+  const quota = snapshot.pools.find((view) => view.pool.id === pool)?.backOff?.quota;
   const closed =
     quota === undefined
       ? 'no spot pool that suits it gives capacity now'
@@ -147,10 +147,10 @@ function closedPools(problem: Problem, entry: GroupChoices): Omit<Why, 'why'> | 
   const views = snapshot.pools.filter((view) => now.has(view.pool.id));
   if (views.length === 0 || views.some((view) => view.open && view.quote !== null)) return null;
   // A quota is something that a person can raise: it is named before a pool that has no capacity.
-  const named = views.find((view) => view.rest?.quota !== undefined) ?? views[0];
+  const named = views.find((view) => view.backOff?.quota !== undefined) ?? views[0];
   const reason = named?.closedReason ?? 'no price is quoted';
   const detail = `none of the ${count(views.length, 'pool')} that suit it can be bought now (${named?.pool.id}: ${reason})`;
-  const quota = named?.rest?.quota;
+  const quota = named?.backOff?.quota;
   return { detail, ...(quota === undefined ? {} : { quota }) };
 }
 

@@ -35,7 +35,7 @@ import { meanToDo } from '../../domain/work-to-do.ts';
 import { awaitFirstRuns } from './first-runs.ts';
 
 /** Baseline: what found no room is bought for, each task a place of its own. */
-export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, inTurn: NONE, untold: NONE });
+export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, forSlotReuse: NONE, untold: NONE });
 
 /**
  * O(leftovers); and where any are short O(instances and what runs there) and O(leftovers x pools x sizes of places):
@@ -45,41 +45,41 @@ export const shortTasksQueue: QueuePolicy = (input) => {
   const waiting = input.leftovers.flatMap((leftover) => waitingOf(leftover, input) ?? []).sort(longestFirst);
   const short = new Set<Leftover>(waiting.map((w) => w.leftover));
   const { leftovers, waiting: untold } = awaitFirstRuns(input, short);
-  if (waiting.length === 0) return { leftovers, inTurn: NONE, untold };
+  if (waiting.length === 0) return { leftovers, forSlotReuse: NONE, untold };
   const places = placesHeld(input, waiting);
   const open = new Map(input.snapshot.pools.flatMap((v) => (v.open && v.quote !== null ? [[v.pool.id, v.pool]] : [])));
   const behind = new Map(input.behind);
-  const inTurn = new Map<GroupId, number>();
+  const forSlotReuse = new Map<GroupId, number>();
   const toBuy = new Map<Leftover, number>();
   for (const of of waiting) {
-    const { leftover, patienceS, turnS } = of;
+    const { leftover, patienceS, reuseS } = of;
     const { group, option, count } = leftover;
     const all = count + (behind.get(group.id) ?? 0);
     const left = all - places.take(of, all);
-    const turns = 1 + wholesIn(patienceS, turnS);
-    const bought = Math.min(count, left, Math.ceil(left / turns));
+    const reuses = 1 + wholesIn(patienceS, reuseS);
+    const bought = Math.min(count, left, Math.ceil(left / reuses));
     toBuy.set(leftover, bought);
-    behind.set(group.id, Math.max(0, Math.min(all - count, left - bought * turns)));
-    if (bought < count) inTurn.set(group.id, (inTurn.get(group.id) ?? 0) + count - bought);
+    behind.set(group.id, Math.max(0, Math.min(all - count, left - bought * reuses)));
+    if (bought < count) forSlotReuse.set(group.id, (forSlotReuse.get(group.id) ?? 0) + count - bought);
     const pool = open.get(option.offer.pool);
     if (pool === undefined || bought === 0) continue;
     places.add(pool, {
       need: group.need,
       places: bought,
-      takenS: bought * of.startS + Math.min(left, bought * turns) * turnS,
+      takenS: bought * of.startS + Math.min(left, bought * reuses) * reuseS,
     });
   }
   const bought = leftovers.flatMap((leftover): Leftover[] => {
     const count = toBuy.get(leftover) ?? leftover.count;
     return count === 0 ? [] : [{ ...leftover, count }];
   });
-  return { leftovers: bought, inTurn, untold };
+  return { leftovers: bought, forSlotReuse, untold };
 };
 
-const NONE: Queued['inTurn'] = new Map();
+const NONE: Queued['forSlotReuse'] = new Map();
 
 /** A turn of nothing would go on for ever. */
-const LEAST_TURN_S = 1;
+const LEAST_REUSE_S = 1;
 
 /** Short tasks that wait for a place. Times in seconds. */
 interface Waiting {
@@ -89,7 +89,7 @@ interface Waiting {
   readonly onSpot: boolean;
   /** Until a place bought now is up. */
   readonly startS: number;
-  readonly turnS: number;
+  readonly reuseS: number;
   readonly patienceS: number;
   /** When its last turn on a place that is held must begin, from now. */
   readonly latestS: number;
@@ -99,23 +99,23 @@ interface Waiting {
 function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | null {
   const { group, option } = leftover;
   const startS = raw(option.offer.startDelayS);
-  const turnS = turnOf(group, input);
+  const reuseS = reuseSOf(group, input);
   const worth = input.worths.get(group.id);
-  if (worth === undefined || group.stage.gang || turnS > startS) return null;
+  if (worth === undefined || group.stage.gang || reuseS > startS) return null;
   const { latestSafeStartMs } = worth;
   const slackS = latestSafeStartMs === null ? Infinity : secondsBetween(input.snapshot.nowMs, latestSafeStartMs);
   const patienceS = Math.max(0, Math.min(startS, slackS / 2));
   const latestS = slackS > 0 ? startS + patienceS : startS / 2;
   const onSpot = isSpotPool(option.offer.pool);
-  return { leftover, need: vector(group.need), onSpot, startS, turnS, patienceS, latestS };
+  return { leftover, need: vector(group.need), onSpot, startS, reuseS, patienceS, latestS };
 }
 
 /** The mean, as many turns are added up. */
-function turnOf(group: PendingGroup, { forecasts, config }: QueueInput): number {
+function reuseSOf(group: PendingGroup, { forecasts, config }: QueueInput): number {
   const key = `${group.job}/${group.stage.name}`;
   const forecast = invariant(forecasts.runtime.get(key), `no runtime forecast for ${key}`);
   const readS = isPositive(group.keptS) ? config.restoreS : 0;
-  return Math.max(LEAST_TURN_S, meanToDo(forecast.runtime, group) + readS + config.turnoverS);
+  return Math.max(LEAST_REUSE_S, meanToDo(forecast.runtime, group) + readS + config.turnoverS);
 }
 
 /** So many places of a pool that are alike: what one task takes of an instance. */
@@ -157,8 +157,8 @@ class HeldPlaces {
   }
 
   /** Turns for as many of `count` tasks as find one in time, which are promised to them. */
-  take({ leftover: { inPool }, need, onSpot, turnS, latestS }: Waiting, count: number): number {
-    const withinS = latestS + turnS;
+  take({ leftover: { inPool }, need, onSpot, reuseS, latestS }: Waiting, count: number): number {
+    const withinS = latestS + reuseS;
     let left = count;
     for (const [pool, alike] of this.#pools) {
       if (left === 0) break;
@@ -169,10 +169,10 @@ class HeldPlaces {
         if (left === 0 || freeS <= 0) continue;
         if (!(mayUse ??= inPool(pool))) break;
         const perPlace = timesIn(need, of.need);
-        const turns = Math.min(left, wholesIn(freeS * perPlace, turnS));
-        if (turns === 0) continue;
-        of.takenS += (turns * turnS) / perPlace;
-        left -= turns;
+        const reuses = Math.min(left, wholesIn(freeS * perPlace, reuseS));
+        if (reuses === 0) continue;
+        of.takenS += (reuses * reuseS) / perPlace;
+        left -= reuses;
       }
     }
     return count - left;
@@ -191,10 +191,10 @@ function timesIn(need: readonly number[], place: readonly number[]): number {
 
 /** On instances that take tasks: of the short tasks that run there, or are given to them in this cycle. */
 function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces {
-  const { snapshot, placements, leftOf, giveWay, config } = input;
+  const { snapshot, placements, leftOf, preempted, config } = input;
   const shortS = waiting.reduce((most, w) => Math.max(most, w.startS), 0);
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
-  const turns = new Map<GroupId, number>();
+  const reuses = new Map<GroupId, number>();
   const given = Map.groupBy(placements, (p) => p.on);
   const held = new HeldPlaces();
   const add = ({ instance, pool, attempts }: InstanceView): void => {
@@ -202,16 +202,16 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
       const { id, resources: need, startedMs } = running.attempt;
       const leftS = raw(leftOf(running));
       const ranS = startedMs === null ? 0 : secondsBetween(startedMs, snapshot.nowMs);
-      if (ranS + leftS > shortS || isStopping(running) || giveWay.has(id)) continue;
+      if (ranS + leftS > shortS || isStopping(running) || preempted.has(id)) continue;
       held.add(pool, { need, places: 1, takenS: leftS + config.turnoverS });
     }
     const upInS = untilUpS(instance, snapshot.nowMs, config.startDelayMeanS);
     for (const { group: id } of given.get(instance.id) ?? []) {
       const group = groups.get(id);
       if (group === undefined) continue;
-      let turnS = turns.get(id);
-      if (turnS === undefined) turns.set(id, (turnS = turnOf(group, input)));
-      if (turnS <= shortS) held.add(pool, { need: group.need, places: 1, takenS: upInS + turnS });
+      let reuseS = reuses.get(id);
+      if (reuseS === undefined) reuses.set(id, (reuseS = reuseSOf(group, input)));
+      if (reuseS <= shortS) held.add(pool, { need: group.need, places: 1, takenS: upInS + reuseS });
     }
   };
   for (const there of instanceParts(snapshot).takingTasks.values()) for (const view of there) add(view);
@@ -228,7 +228,7 @@ const wholesIn = (amount: number, part: number): number => Math.max(0, Math.floo
 
 /** As the packer goes about it, then by names: the order of the input does not matter. */
 const longestFirst = (a: Waiting, b: Waiting): number =>
-  b.turnS - a.turnS || compareText(nameOf(a.leftover), nameOf(b.leftover));
+  b.reuseS - a.reuseS || compareText(nameOf(a.leftover), nameOf(b.leftover));
 const nameOf = ({ group, option: { offer } }: Leftover): string =>
   `${group.id} ${offer.pool} ${offer.bid === 'uncapped' ? '' : raw(offer.bid)}`;
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -58,7 +58,7 @@ import {
   marketOpenedByLaunch,
   REGION,
   rehearsalStart,
-  STEADY_ZONE,
+  LASTING_ZONE,
   UP_S,
 } from '../../../scripts/rehearsal/rehearsal-market.ts';
 import { Rehearsal } from '../../../scripts/rehearsal/rehearsal.ts';
@@ -396,7 +396,7 @@ describeOnLocalStack(
         ...SMALL,
         command: ['sleep', '600'],
         expectedRuntime: '3h',
-        constraints: { zones: [STEADY_ZONE] },
+        constraints: { zones: [LASTING_ZONE] },
       });
       const { job: endless } = await ask<SubmitAnswer>('submit', file);
       // Instances of jobs that are over may still be there, with schedules of their own.
@@ -408,7 +408,7 @@ describeOnLocalStack(
       const { Target } = await until(
         'a schedule two minutes before the first hour of an instance ends',
         async () => {
-          const hosts = (await instances(ask)).filter((i) => i.state !== 'ended' && i.zone === STEADY_ZONE);
+          const hosts = (await instances(ask)).filter((i) => i.state !== 'ended' && i.zone === LASTING_ZONE);
           for (const { GroupName, Name } of await schedules()) {
             const schedule = await scheduler.send(new GetScheduleCommand({ GroupName, Name })).catch((e: unknown) => {
               if (e instanceof ResourceNotFoundException) return null;

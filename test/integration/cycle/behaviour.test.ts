@@ -94,8 +94,8 @@ describe('a budget', () => {
       },
     ]);
     const bench = new EngineBench({ trace: spiking, startMs: START_MS, config: { refundRule: 'none' } });
-    const steady = { env: work(2400), expectedRuntimeS: seconds(2400), resources: resources(4), checkpoint: SAVES };
-    await bench.submit([named('j-spiked', { ...main(steady), maxCostUsd: usd(0.2) })]);
+    const heavy = { env: work(2400), expectedRuntimeS: seconds(2400), resources: resources(4), checkpoint: SAVES };
+    await bench.submit([named('j-spiked', { ...main(heavy), maxCostUsd: usd(0.2) })]);
     await bench.drive();
     expect(await discrepancies(bench)).toEqual([]);
     const outcomes = (await attemptsOf(bench, 'j-spiked')).map((a) => a.outcome);

@@ -145,8 +145,8 @@ async function expectLearnedOnce(of: Run): Promise<void> {
   expect(Object.fromEntries(Object.entries(hazard).map(([key, row]) => [key, storedHazard(row)]))).toEqual(
     await hazardOf(of),
   );
-  const rests = parsed<{ refusals: number }>(await stored('rest/'));
-  expect(Object.fromEntries(Object.entries(rests).map(([key, r]) => [key, r.refusals]))).toEqual(refusalsOf(of));
+  const backOffs = parsed<{ refusals: number }>(await stored('rest/'));
+  expect(Object.fromEntries(Object.entries(backOffs).map(([key, r]) => [key, r.refusals]))).toEqual(refusalsOf(of));
   expect(await discrepancies(of.bench)).toEqual([]);
 }
 

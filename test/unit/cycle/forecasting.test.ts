@@ -12,13 +12,13 @@ import { pool, view } from '../../support/decision-world.ts';
 const HOUR = 3_600_000;
 const NOW = 480_000 * HOUR;
 const config = schedulerConfig.parse({});
-const steady = pool({ type: 'c5.large' });
+const calm = pool({ type: 'c5.large' });
 const silent = pool({ type: 'r5.large', zone: 'us-east-1b' });
 const onDemand = pool({ type: 'c5.large', option: 'on-demand' });
 
 /** An hourly report of one price; the silent pool's are two days old. */
 const market = {
-  pools: () => [steady, silent, onDemand],
+  pools: () => [calm, silent, onDemand],
   history: (id: string, from: unknown, to: unknown) => {
     const last = id === silent.id ? NOW - 48 * HOUR : NOW;
     const at = Array.from({ length: 168 }, (_, i) => last - (167 - i) * HOUR);
@@ -32,7 +32,7 @@ const market = {
   },
 };
 const NOW_MS = epochMs(NOW);
-const pools: readonly PoolView[] = [view(steady, 0.04), view(silent, 0.04), view(onDemand, 0.1)];
+const pools: readonly PoolView[] = [view(calm, 0.04), view(silent, 0.04), view(onDemand, 0.1)];
 const scene = { nowMs: NOW_MS, pools, instances: new Map() };
 const model: LossModel = {
   version: 'v7',
@@ -53,7 +53,7 @@ describe('the forecast of a decision', () => {
       byModel: 3,
       byHistory: [{ why: 'the price was last reported 48 h ago', bids: 3 }],
     });
-    expect(forecast.interruption(steady, usdPerHour(0.04 + 0.01)).reason).toContain('by the model v7');
+    expect(forecast.interruption(calm, usdPerHour(0.04 + 0.01)).reason).toContain('by the model v7');
     expect(forecast.interruption(silent, usdPerHour(0.04 + 0.01)).reason).toContain(
       'not by the model: the price was last',
     );
@@ -61,7 +61,7 @@ describe('the forecast of a decision', () => {
 
   it('says of a bid that nobody asked the model about that history answers', async () => {
     const forecast = await forecastBy({ chosen: 'model', model, refused: null });
-    expect(forecast.interruption(steady, usdPerHour(0.0789)).reason).toContain('it was not asked about this bid');
+    expect(forecast.interruption(calm, usdPerHour(0.0789)).reason).toContain('it was not asked about this bid');
   });
 
   it('of a model that cannot be used is that of history, and says why', async () => {
@@ -69,7 +69,7 @@ describe('the forecast of a decision', () => {
     const by = await forecastBy({ chosen: 'model', model: null, refused });
     const plain = await forecastBy(FROM_HISTORY);
     const bid = usdPerHour(0.05);
-    expect([...by.interruption(steady, bid).pInterrupted]).toEqual([...plain.interruption(steady, bid).pInterrupted]);
+    expect([...by.interruption(calm, bid).pInterrupted]).toEqual([...plain.interruption(calm, bid).pInterrupted]);
     expect(by.origin).toEqual({ chosen: 'model', refused, version: null, byModel: 0, byHistory: [] });
     expect(plain.origin).toEqual({ chosen: 'history', refused: null, version: null, byModel: 0, byHistory: [] });
   });
@@ -77,13 +77,13 @@ describe('the forecast of a decision', () => {
   it('has what drives a bid, whoever forecasts', async () => {
     for (const chosen of [FROM_HISTORY, { chosen: 'model', model, refused: null }]) {
       const forecast = await forecastBy(chosen);
-      expect(forecast.drivers?.(steady, usdPerHour(0.05))).toEqual({
+      expect(forecast.drivers?.(calm, usdPerHour(0.05))).toEqual({
         aboveUsd: expect.closeTo(0.01, 9),
         lastAboveS: null,
         knownS: 167 * 3600,
         range24hUsd: 0,
       });
-      expect(forecast.drivers?.(steady, 'uncapped')).toBe(null);
+      expect(forecast.drivers?.(calm, 'uncapped')).toBe(null);
     }
   });
 });

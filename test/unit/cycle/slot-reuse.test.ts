@@ -114,7 +114,7 @@ function given(waits: readonly Waits[], on: { readonly pool?: Pool; readonly sto
     reserved: [],
     placements: [],
     lots: [],
-    inTurn: new Map(),
+    forSlotReuse: new Map(),
     untold: new Map(),
   } as unknown as Deliberation;
   const plan = planId('p-test');
@@ -166,8 +166,10 @@ describe('a place that a task left', () => {
   it('on on-demand capacity goes to nobody who is offered spot', () => {
     const onDemand = pool({ option: 'on-demand' });
     expect(given([{ name: 'j-spot', offered: ['spot', 'on-demand'] }], { pool: onDemand }).tasks).toEqual([]);
-    expect(given([{ name: 'j-steady', offered: ['on-demand'] }], { pool: onDemand }).tasks).toEqual(['j-steady/0']);
-    expect(given([{ name: 'j-steady', offered: ['on-demand'] }]).tasks).toEqual([]);
+    expect(given([{ name: 'j-on-demand', offered: ['on-demand'] }], { pool: onDemand }).tasks).toEqual([
+      'j-on-demand/0',
+    ]);
+    expect(given([{ name: 'j-on-demand', offered: ['on-demand'] }]).tasks).toEqual([]);
   });
 
   it('on spot goes to a task with a deadline only while that is not endangered', () => {

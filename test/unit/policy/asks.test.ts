@@ -19,8 +19,8 @@ import { simulated, simulatedJob } from '../../support/simulated.ts';
 const spot = pool();
 const other = pool({ zone: 'us-east-1b' });
 const unpriced = pool({ zone: 'us-east-1c' });
-const steady = pool({ option: 'on-demand' });
-const pools = [view(spot, 0.03), view(other, 0.04), view(unpriced, null), view(steady, 0.1)];
+const onDemand = pool({ option: 'on-demand' });
+const pools = [view(spot, 0.03), view(other, 0.04), view(unpriced, null), view(onDemand, 0.1)];
 const held = instance('i-held', other, { bid: usdPerHour(0.07) });
 const scene = snapshot({ nowMs: NOW, pools, instances: new Map([[held.instance.id, held]]) });
 const whole: MarketForecast = {
@@ -78,13 +78,13 @@ describe('a forecast as one policy may ask it', () => {
       );
       expect(() => tabulate(curve, new Doubles())).toThrow('the policy curious asks for the risk within any time');
     }
-    expect(pInterruptedWithin(near.interruption(steady, 'uncapped'), seconds(86_400))).toBe(0);
+    expect(pInterruptedWithin(near.interruption(onDemand, 'uncapped'), seconds(86_400))).toBe(0);
     const far = asking(twice, 'far', near).interruption(spot, 'uncapped');
     expect(pInterruptedWithin(far, seconds(7200))).toBe(pInterruptedWithin(exponential(0.1), seconds(7200)));
   });
 
   it('asks nothing of capacity that stays: it needs no declaration', () => {
-    expect(asking({}).interruption(steady, 'uncapped')).toEqual(whole.interruption(steady, 'uncapped'));
+    expect(asking({}).interruption(onDemand, 'uncapped')).toEqual(whole.interruption(onDemand, 'uncapped'));
   });
 
   it('of another policy is not narrower for having been handed on', () => {

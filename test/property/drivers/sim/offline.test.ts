@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { OfflineCourse } from '../../../../lib/drivers/sim/offline.ts';
+import { OfflineStrategy } from '../../../../lib/drivers/sim/offline.ts';
 
 const HOUR_S = 3600;
 const WORK_S = 5 * HOUR_S;
 const DEADLINE_S = 10 * HOUR_S;
-const STEADY = 1 / HOUR_S;
+const ON_DEMAND = 1 / HOUR_S;
 const SPOT = 0.3 / HOUR_S;
 
 type Stretch = readonly [fromH: number, untilH: number];
@@ -23,11 +23,11 @@ function byHand(stretches: readonly Stretch[], use: readonly boolean[], changeov
     now = from * HOUR_S + runs;
   });
   if (left <= 0) return usd;
-  return now + changeoverS + left <= DEADLINE_S ? usd + (changeoverS + left) * STEADY : null;
+  return now + changeoverS + left <= DEADLINE_S ? usd + (changeoverS + left) * ON_DEMAND : null;
 }
 
-describe('the cheapest course in hindsight', () => {
-  it('costs no more than courses made by hand, but for rounding', () => {
+describe('the cheapest strategy in hindsight', () => {
+  it('costs no more than strategies made by hand, but for rounding', () => {
     let compared = 0;
     fc.assert(
       fc.property(
@@ -44,17 +44,17 @@ describe('the cheapest course in hindsight', () => {
           // The window is a slot shorter than the task's: what only just fits need not be found.
           if (usd === null || byHand(stretches, use, changeoverS + 200) === null) return;
           compared += 1;
-          const course = new OfflineCourse({
+          const strategy = new OfflineStrategy({
             fromS: 0,
             deadlineS: DEADLINE_S,
             workS: WORK_S,
             changeoverS,
-            steadyUsdPerS: STEADY,
+            nonInterruptibleUsdPerS: ON_DEMAND,
             spotUsdPerS: (from, until) =>
               stretches.some(([a, b]) => from >= a * HOUR_S && until <= b * HOUR_S) ? SPOT : null,
           });
           // A slot lost at each end of a stretch, a unit of each changeover.
-          expect(course.leastUsd(WORK_S)).toBeLessThanOrEqual(usd + 0.15);
+          expect(strategy.leastUsd(WORK_S)).toBeLessThanOrEqual(usd + 0.15);
         },
       ),
       { seed: 5, numRuns: 60 },

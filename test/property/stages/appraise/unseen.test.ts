@@ -15,17 +15,17 @@ const MOST_OFFERS = 6;
 interface Case {
   readonly saves: boolean;
   readonly deadlineInS: number | null;
-  readonly steadyPools: number;
+  readonly nonInterruptiblePools: number;
   readonly basis: RuntimeForecast['basis'];
 }
 
 const CASES: readonly (readonly [name: string, of: Case])[] = [
-  ['no checkpoint', { saves: false, deadlineInS: null, steadyPools: 2, basis: 'history' }],
-  ['no checkpoint and a deadline', { saves: false, deadlineInS: 15_000, steadyPools: 2, basis: 'history' }],
-  ['a checkpoint', { saves: true, deadlineInS: null, steadyPools: 2, basis: 'history' }],
-  ['a checkpoint and a deadline', { saves: true, deadlineInS: 15_000, steadyPools: 2, basis: 'history' }],
-  ['nothing to flee to', { saves: true, deadlineInS: 30_000, steadyPools: 0, basis: 'history' }],
-  ['a running time that nobody knows', { saves: false, deadlineInS: 15_000, steadyPools: 2, basis: 'prior' }],
+  ['no checkpoint', { saves: false, deadlineInS: null, nonInterruptiblePools: 2, basis: 'history' }],
+  ['no checkpoint and a deadline', { saves: false, deadlineInS: 15_000, nonInterruptiblePools: 2, basis: 'history' }],
+  ['a checkpoint', { saves: true, deadlineInS: null, nonInterruptiblePools: 2, basis: 'history' }],
+  ['a checkpoint and a deadline', { saves: true, deadlineInS: 15_000, nonInterruptiblePools: 2, basis: 'history' }],
+  ['nothing to flee to', { saves: true, deadlineInS: 30_000, nonInterruptiblePools: 0, basis: 'history' }],
+  ['a running time that nobody knows', { saves: false, deadlineInS: 15_000, nonInterruptiblePools: 2, basis: 'prior' }],
 ];
 
 /** Random prices, also such that are expected to change, hazards over three decades, and pools that are preferred. */
@@ -33,9 +33,9 @@ function randomWorld(random: () => number, of: Case) {
   const hazards = new Map<string, number>();
   const later = new Map<string, number>();
   const views = Array.from({ length: POOLS }, (_, i) => {
-    const isSteady = i < of.steadyPools;
-    const p = pool({ zone: `z${i}`, option: isSteady ? 'on-demand' : 'spot', onDemand: 0.1 });
-    const usd = isSteady ? 0.1 : 0.02 + 0.08 * random();
+    const isNonInterruptible = i < of.nonInterruptiblePools;
+    const p = pool({ zone: `z${i}`, option: isNonInterruptible ? 'on-demand' : 'spot', onDemand: 0.1 });
+    const usd = isNonInterruptible ? 0.1 : 0.02 + 0.08 * random();
     hazards.set(p.id, 0.001 * 1000 ** random());
     later.set(p.id, usd * (0.5 + random()));
     return view(p, usd);
@@ -60,9 +60,9 @@ function randomWorld(random: () => number, of: Case) {
 function firstOf(all: readonly Offer[], most: number): Offer[] {
   const first = all.filter((o, i) => all.findIndex((other) => other.pool === o.pool) === i);
   const kept = first.slice(0, most);
-  const steady = first.find((o) => isBoughtAs(o.pool, 'on-demand'));
-  if (steady === undefined || kept.includes(steady)) return kept;
-  return [...kept.slice(0, most - 1), steady];
+  const nonInterruptible = first.find((o) => isBoughtAs(o.pool, 'on-demand'));
+  if (nonInterruptible === undefined || kept.includes(nonInterruptible)) return kept;
+  return [...kept.slice(0, most - 1), nonInterruptible];
 }
 
 /** Where more offers are asked for than there are pools, each pool is looked at. */
@@ -87,7 +87,7 @@ describe('offers of pools that were not looked at', () => {
         });
         const given = [...answer.values()][0];
         if (given === undefined) throw new Error('no offers');
-        return { given, unseen: POOLS - of.steadyPools - looked.size };
+        return { given, unseen: POOLS - of.nonInterruptiblePools - looked.size };
       };
       const few = asked(MOST_OFFERS);
       const all = asked(200);

@@ -22,7 +22,7 @@ import {
 } from '../../../support/decision-world.ts';
 
 const START_S = 95;
-const steady = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64, option: 'on-demand' });
+const onDemand = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64, option: 'on-demand' });
 
 interface Wanted {
   readonly id: string;
@@ -56,14 +56,14 @@ function queued({ wanted, instances = [], placed = [], behind = {} }: Scene): {
   const { snapshot, forecasts, worths } = world({
     groups,
     instances,
-    pools: [view(steady, 0.3)],
+    pools: [view(onDemand, 0.3)],
     runtime: (g) => certain(seconds(wantedBy(g).runtimeS ?? 400)),
     worth: (g) => worth(wantedBy(g).slackS ?? null),
   });
   const leftovers = groups.map((g) => {
     const offer = {
       group: g.id,
-      pool: steady.id,
+      pool: onDemand.id,
       bid: 'uncapped',
       startDelayS: seconds(START_S),
       expectedCostUsd: 0.1,
@@ -83,7 +83,7 @@ function queued({ wanted, instances = [], placed = [], behind = {} }: Scene): {
       on: instanceId(on),
       reason: 'room',
     })),
-    giveWay: new Set(),
+    preempted: new Set(),
     behind: new Map(Object.entries(behind).map(([id, tasks]) => [groupId(id), tasks])),
     unknownAs: ({ job }) => {
       const id = wanted.find((w) => (groups.find((g) => g.id === w.id)?.job ?? '') === job);
@@ -115,7 +115,7 @@ function running(id: string, ranS: readonly number[]): InstanceView {
       savedS: seconds(0),
     };
   });
-  return { ...instance(id, steady), attempts };
+  return { ...instance(id, onDemand), attempts };
 }
 
 describe('tasks of which no run is known', () => {
@@ -157,7 +157,7 @@ describe('tasks of which no run is known', () => {
   });
 
   it('wait on while the first have room on an instance that starts, and are bought for once one has run as long as a start takes', () => {
-    const starting = { ...instance('i-a', steady, { state: 'starting' }), attempts: [] };
+    const starting = { ...instance('i-a', onDemand, { state: 'starting' }), attempts: [] };
     const placed = Array.from({ length: FIRST_RUNS }, () => 'i-a');
     expect(queued({ wanted: [{ id: 'a', tasks: 142 }], instances: [starting], placed }).untold).toEqual({ a: 142 });
     const ran = (s: number) =>

@@ -25,7 +25,7 @@ import {
 /** Instances of 8 vCPUs take 95 s to start; tasks take 1 vCPU and 5 s, and the next one begins 5 s after one ends. */
 const START_S = 95;
 const spot = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64 });
-const steady = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64, option: 'on-demand' });
+const onDemand = pool({ type: 'm5.2xlarge', vcpus: 8, gib: 64, option: 'on-demand' });
 
 interface Wanted {
   readonly id: string;
@@ -45,14 +45,14 @@ interface Scene {
   readonly placements?: readonly Placement[];
   /** Of all that runs. */
   readonly leftS?: number;
-  readonly giveWay?: QueueInput['giveWay'];
+  readonly preempted?: QueueInput['preempted'];
   /** Tasks that the vCPU limit keeps from starting, by group. */
   readonly behind?: Readonly<Record<string, number>>;
   readonly turnoverS?: number;
 }
 
 function queued(scene: Scene, policy = shortTasksQueue): Queued {
-  const { wanted, instances = [], placements = [], leftS = 3, giveWay = new Set(), turnoverS = 5 } = scene;
+  const { wanted, instances = [], placements = [], leftS = 3, preempted = new Set(), turnoverS = 5 } = scene;
   const behind = new Map(Object.entries(scene.behind ?? {}).map(([id, tasks]) => [groupId(id), tasks]));
   const of = new Map(wanted.map((w) => [w.id, w]));
   const wantedBy = ({ id }: PendingGroup): Wanted => of.get(id) as Wanted;
@@ -62,7 +62,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
   const { snapshot, forecasts, worths } = world({
     groups,
     instances,
-    pools: [view(spot, 0.1), view(steady, 0.3)],
+    pools: [view(spot, 0.1), view(onDemand, 0.3)],
     runtime: (g) => certain(seconds(wantedBy(g).runtimeS ?? 5)),
     worth: (g) => worth(wantedBy(g).slackS ?? null),
   });
@@ -70,7 +70,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
     const { onSpot = true, runtimeS = 5, inPool = () => true } = wantedBy(g);
     const offer = {
       group: g.id,
-      pool: (onSpot ? spot : steady).id,
+      pool: (onSpot ? spot : onDemand).id,
       bid: 'uncapped' as const,
       startDelayS: seconds(START_S),
       expectedCostUsd: 0.1,
@@ -79,7 +79,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
     return { group: g, option, count: g.count, runtimeS: seconds(runtimeS), inPool };
   });
   const input = { snapshot, forecasts, worths: worths.groups, leftOf: () => seconds(leftS), leftovers };
-  return policy({ ...input, placements, giveWay, behind, unknownAs: () => null, config: config({ turnoverS }) });
+  return policy({ ...input, placements, preempted, behind, unknownAs: () => null, config: config({ turnoverS }) });
 }
 
 /** An instance on which so many tasks of 1 vCPU run. */
@@ -100,7 +100,7 @@ function held(id: string, tasks: number, over: Partial<Instance> = {}, on = spot
 
 const places = ({ leftovers }: Queued): Record<string, number> =>
   Object.fromEntries(leftovers.map((l) => [l.group.id, l.count]));
-const waits = ({ inTurn }: Queued): Record<string, number> => Object.fromEntries(inTurn);
+const waits = ({ forSlotReuse }: Queued): Record<string, number> => Object.fromEntries(forSlotReuse);
 
 describe('short tasks that found no room', () => {
   it('share places: one for as many as take turns while an instance would start', () => {
@@ -130,9 +130,9 @@ describe('short tasks that found no room', () => {
     const wanted = [{ id: 'a', tasks: 200 }];
     for (const scene of [
       { wanted, instances: [held('i-a', 8)], leftS: 96 },
-      { wanted, instances: [held('i-a', 8)], giveWay: new Set(held('i-a', 8).attempts.map((r) => r.attempt.id)) },
+      { wanted, instances: [held('i-a', 8)], preempted: new Set(held('i-a', 8).attempts.map((r) => r.attempt.id)) },
       { wanted, instances: [held('i-a', 8, { state: 'warned' })] },
-      { wanted, instances: [held('i-a', 8, {}, steady)] },
+      { wanted, instances: [held('i-a', 8, {}, onDemand)] },
       { wanted: [{ id: 'a', tasks: 200, inPool: () => false }], instances: [held('i-a', 8)] },
       { wanted: [{ id: 'a', tasks: 200, vcpus: 2 }], instances: [held('i-a', 8)] },
     ])
@@ -142,7 +142,7 @@ describe('short tasks that found no room', () => {
   it('find the turn that they were promised in each cycle until the instances are up', () => {
     // 20 places were bought for 200 tasks; 20 of these are given to them, 180 wait.
     for (const slackS of [Infinity, 60]) {
-      const turns = slackS === Infinity ? 10 : 4;
+      const reuses = slackS === Infinity ? 10 : 4;
       for (let s = 0; s < START_S; s += 5) {
         const readyMs = epochMs(raw(NOW) + (START_S - s) * 1000);
         const instances = ['i-a', 'i-b', 'i-c'].map((id) => held(id, 0, { state: 'starting', readyMs }));
@@ -154,7 +154,7 @@ describe('short tasks that found no room', () => {
             reason: 'room',
           })),
         );
-        const left = (turns - 1) * 24;
+        const left = (reuses - 1) * 24;
         const of = slackS === Infinity ? {} : { slackS: slackS - s };
         if (slackS - s <= 0) break;
         const next = queued({ wanted: [{ id: 'a', tasks: left, ...of }], instances, placements });
@@ -212,21 +212,21 @@ describe('short tasks that found no room', () => {
       }),
       { minLength: 1, selector: (w) => w.id },
     );
-    let inTurn = 0;
+    let forSlotReuse = 0;
     fc.assert(
       fc.property(wanted, fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 4 }), (all, running) => {
-        const instances = running.map((n, i) => held(`i-${i}`, n, {}, i % 2 === 0 ? spot : steady));
+        const instances = running.map((n, i) => held(`i-${i}`, n, {}, i % 2 === 0 ? spot : onDemand));
         const of = queued({ wanted: all, instances });
         for (const { id, tasks } of all) {
           const bought = places(of)[id] ?? 0;
-          const waiting = of.inTurn.get(id as GroupId) ?? 0;
-          inTurn += waiting;
+          const waiting = of.forSlotReuse.get(id as GroupId) ?? 0;
+          forSlotReuse += waiting;
           expect(bought + waiting).toBe(tasks);
         }
         const turned = queued({ wanted: [...all].reverse(), instances: [...instances].reverse() });
         expect([waits(turned), places(turned)]).toEqual([waits(of), places(of)]);
       }),
     );
-    expect(inTurn).toBeGreaterThan(1000);
+    expect(forSlotReuse).toBeGreaterThan(1000);
   });
 });

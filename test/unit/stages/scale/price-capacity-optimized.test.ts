@@ -6,8 +6,8 @@ import { exponential, group, market, pool, resources, view } from '../../../supp
 /** Six spot pools of one type, dearer from zone to zone; a to c are taken more often than d to f. */
 const zones = ['a', 'b', 'c', 'd', 'e', 'f'];
 const spot = zones.map((z, i) => view(pool({ zone: `us-east-1${z}` }), 0.03 + i / 1000));
-const steady = view(pool({ option: 'on-demand', onDemand: 0.1 }), 0.1);
-const pools = [...spot, steady];
+const onDemand = view(pool({ option: 'on-demand', onDemand: 0.1 }), 0.1);
+const pools = [...spot, onDemand];
 const risks = market(pools, (p) => exponential('abc'.includes(p.zone.at(-1) ?? '') ? 0.5 : 0.01));
 
 const want = (over: Partial<Wanted> & { id: string; count: number }): Wanted => ({
@@ -40,14 +40,14 @@ describe('price-capacity-optimized', () => {
   });
 
   it('buys capacity that stays where the plan chose it', () => {
-    expect(bought([want({ id: 'a', count: 2, pools: [steady] })])).toEqual([[steady.pool.id, 2, 'uncapped']]);
+    expect(bought([want({ id: 'a', count: 2, pools: [onDemand] })])).toEqual([[onDemand.pool.id, 2, 'uncapped']]);
   });
 
   it('then takes the cheapest machine that holds the task, though a share of a larger one were cheaper', () => {
     const large = view(pool({ type: 'm5.8xlarge', option: 'on-demand', vcpus: 32, gib: 128, onDemand: 1 }), 1);
     const facts = { pools: [...pools, large] };
     const need = resources(1, 1);
-    expect(bought([want({ id: 'a', count: 2, pools: [large] })], facts)).toEqual([[steady.pool.id, 2, 'uncapped']]);
+    expect(bought([want({ id: 'a', count: 2, pools: [large] })], facts)).toEqual([[onDemand.pool.id, 2, 'uncapped']]);
     const big = group({ id: 'b', count: 2, need: resources(8, 1) });
     expect(bought([want({ id: 'b', count: 2, group: big, pools: [large] })], facts)).toEqual([
       [large.pool.id, 2, 'uncapped'],

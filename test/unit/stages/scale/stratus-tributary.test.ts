@@ -8,9 +8,9 @@ import { group, instance, market, pool, resources, view } from '../../../support
 
 const small = view(pool({ type: 'm5.large', vcpus: 2, gib: 8 }), 0.04);
 const big = view(pool({ type: 'm5.2xlarge', vcpus: 8, gib: 32 }), 0.12);
-const steady = view(pool({ option: 'on-demand', onDemand: 0.1 }), 0.1);
-const bigSteady = view(pool({ type: 'm5.2xlarge', option: 'on-demand', vcpus: 8, gib: 32, onDemand: 0.4 }), 0.4);
-const pools = [small, big, steady, bigSteady];
+const onDemand = view(pool({ option: 'on-demand', onDemand: 0.1 }), 0.1);
+const bigOnDemand = view(pool({ type: 'm5.2xlarge', option: 'on-demand', vcpus: 8, gib: 32, onDemand: 0.4 }), 0.4);
+const pools = [small, big, onDemand, bigOnDemand];
 
 const want = (over: Partial<Wanted> & { id: string; count: number }): Wanted => ({
   group: group({ id: over.id, count: over.count, need: resources(1, 1), ...over.group }),
@@ -44,24 +44,24 @@ describe('scaler', () => {
   });
 
   it('stays off spot where the plan chose capacity that stays', () => {
-    const safe = want({ id: 'a', count: 2, pools: [steady, small, big] });
-    expect(counts(stratusTributary(acquireInput([safe], { pools })))).toEqual({ [steady.pool.id]: 1 });
+    const safe = want({ id: 'a', count: 2, pools: [onDemand, small, big] });
+    expect(counts(stratusTributary(acquireInput([safe], { pools })))).toEqual({ [onDemand.pool.id]: 1 });
   });
 
   it('leaves out offers that are later than both the plan chose and the configuration allows', () => {
-    const wanted = want({ id: 'a', count: 2, pools: [steady, bigSteady] });
+    const wanted = want({ id: 'a', count: 2, pools: [onDemand, bigOnDemand] });
     const cheapButLate = (pLate: number) => {
       const input = acquireInput([wanted], { pools });
       const given = input.offers.get(wanted.group.id) ?? { offers: [], excluded: [], considered: [] };
       const offers = given.offers.map((o, i) => (i === 1 ? { ...o, pLate, expectedCostUsd: 1e-6 } : o));
       return counts(stratusTributary({ ...input, offers: new Map([[wanted.group.id, { ...given, offers }]]) }));
     };
-    expect(cheapButLate(0.3)).toEqual({ [steady.pool.id]: 1 });
-    expect(cheapButLate(0.01)).toEqual({ [bigSteady.pool.id]: 1 });
+    expect(cheapButLate(0.3)).toEqual({ [onDemand.pool.id]: 1 });
+    expect(cheapButLate(0.01)).toEqual({ [bigOnDemand.pool.id]: 1 });
   });
 
   it('leaves out closed pools and pools without a price', () => {
-    const shut = [view(small.pool, 0.04, false), view(big.pool, null), steady];
+    const shut = [view(small.pool, 0.04, false), view(big.pool, null), onDemand];
     expect(stratusTributary(acquireInput([want({ id: 'a', count: 2, pools: [small, big] })], { pools: shut }))).toEqual(
       [],
     );
@@ -80,7 +80,7 @@ describe('scaler', () => {
     const only = acquireInput(
       [
         { ...urgent, pools: [small] },
-        { ...other, pools: [steady] },
+        { ...other, pools: [onDemand] },
       ],
       { pools, instances, vcpus: 12 },
     );
@@ -159,10 +159,10 @@ describe('diversification', () => {
 });
 
 describe('baselines', () => {
-  const one = want({ id: 'a', count: 10, pools: [small, big, steady, bigSteady] });
+  const one = want({ id: 'a', count: 10, pools: [small, big, onDemand, bigOnDemand] });
 
   it('on-demand only: cheapest for a task, nothing on spot', () => {
-    expect(counts(onDemandOnly(acquireInput([one], { pools })))).toEqual({ [bigSteady.pool.id]: 2 });
+    expect(counts(onDemandOnly(acquireInput([one], { pools })))).toEqual({ [bigOnDemand.pool.id]: 2 });
     expect(onDemandOnly(acquireInput([want({ id: 'a', count: 10 })], { pools }))).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import type { Constraints, Preference } from '../../domain/job.ts';
 import { gt } from '../../kernel/units.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
 import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts';
-import { Demand, type ShapeDemand } from './demand.ts';
+import { Demand, type ClassDemand } from './demand.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
 /** A pool at a bid, as one shape of task sees it. */
@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /** A pool as one shape of task sees it. */
-export class ShapePool {
+export class ClassPool {
   readonly priced: PricedPool;
   /** Position of the pool in the book. */
   readonly index: number;
@@ -36,7 +36,7 @@ export class ShapePool {
     share,
     preferred,
     opens,
-  }: Pick<ShapePool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ShapePool, 'opens'>>) {
+  }: Pick<ClassPool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ClassPool, 'opens'>>) {
     this.priced = priced;
     this.index = index;
     this.share = share;
@@ -53,19 +53,19 @@ export class ShapePool {
 }
 
 /** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
-export interface Shape {
+export interface RequestClass {
   readonly id: number;
   /** Its waiting tasks: told before any list is asked for. */
-  readonly demand: ShapeDemand;
+  readonly demand: ClassDemand;
   /** The cheapest pools that are never interrupted. */
-  readonly steady: () => readonly ShapePool[];
+  readonly nonInterruptible: () => readonly ClassPool[];
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   readonly spot: (isRefunded: boolean) => Shortlist;
   /**
    * Share of an instance that a task with this running time pays for: of one that has room its own, else that of a new
    * one.
    */
-  readonly shares: (pool: ShapePool, runtimeS: number) => Shares;
+  readonly shares: (pool: ClassPool, runtimeS: number) => Shares;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
 }
 
@@ -81,17 +81,17 @@ export interface Shares {
 
 /** Spot pools that enter the full appraisal, the others only where the first ones do not do. */
 interface Shortlist {
-  readonly cheapest: readonly ShapePool[];
+  readonly cheapest: readonly ClassPool[];
   /** US dollars per hour that a task pays in `safest` at least, at the best price within the hour. */
   readonly safestFromUsd: number;
   /** Of what is left the safest. Asks for the risk of all that is left. */
-  readonly safest: () => readonly ShapePool[];
+  readonly safest: () => readonly ClassPool[];
 }
 
 /** Spot pools appraised in full per offer that is kept, by lowest price; and how many more by lowest risk. */
 const CHEAPEST_PER_OFFER = 3;
 const SAFEST = 6;
-const STEADY = 3;
+const NON_INTERRUPTIBLE_POOLS = 3;
 /**
  * Pools by the price of a whole instance, which a task without company pays: so many of spot, and of those that stay,
  * are always appraised.
@@ -101,16 +101,16 @@ const CHEAPEST_WHOLE = 3;
  * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand,
  * and of one that rests there may be instances with room. These come first.
  */
-const RESTING = 3;
+const BACKED_OFF_POOLS = 3;
 
 /**
  * Shapes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and O(pools)
  * per shape for the resources.
  */
-export class ShapeBook {
+export class RequestClassBook {
   readonly #book: PoolBook;
   readonly #demand: Demand;
-  readonly #shapes = new Map<string, Shape>();
+  readonly #requestClasses = new Map<string, RequestClass>();
   readonly #passing = new Map<string, Passing>();
 
   constructor(book: PoolBook) {
@@ -119,33 +119,33 @@ export class ShapeBook {
   }
 
   /** Tells of waiting tasks. All are told before the first list of any shape is asked for. */
-  add({ demand }: Shape, count: number, runtimeS: number): void {
+  add({ demand }: RequestClass, count: number, runtimeS: number): void {
     this.#demand.add(demand, count, runtimeS);
   }
 
-  of(need: Resources, constraints: Constraints, preferences: readonly Preference[]): Shape {
+  of(need: Resources, constraints: Constraints, preferences: readonly Preference[]): RequestClass {
     const constraintKey = JSON.stringify(constraints);
     const key = `${vector(need).join(',')} ${constraintKey} ${preferences.length === 0 ? '' : JSON.stringify(preferences)}`;
-    let shape = this.#shapes.get(key);
-    if (shape === undefined) {
+    let requestClass = this.#requestClasses.get(key);
+    if (requestClass === undefined) {
       let passing = this.#passing.get(constraintKey);
       if (passing === undefined) {
         passing = passingPools(this.#book, constraints);
         this.#passing.set(constraintKey, passing);
       }
-      shape = this.#make({ id: this.#shapes.size, need, preferences, passing });
-      this.#shapes.set(key, shape);
+      requestClass = this.#make({ id: this.#requestClasses.size, need, preferences, passing });
+      this.#requestClasses.set(key, requestClass);
     }
-    return shape;
+    return requestClass;
   }
 
-  #make(of: { id: number; need: Resources; preferences: readonly Preference[]; passing: Passing }): Shape {
+  #make(of: { id: number; need: Resources; preferences: readonly Preference[]; passing: Passing }): RequestClass {
     const { views, capacity } = this.#book;
     const need = vector(of.need);
     const excluded = new Map(of.passing.excluded);
     const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
-    const pools: ShapePool[] = [];
-    const resting: ShapePool[] = [];
+    const pools: ClassPool[] = [];
+    const backedOff: ClassPool[] = [];
     const fitting = { pools: [] as number[], shares: [] as number[] };
     for (const index of of.passing.pools) {
       let share = 0;
@@ -161,36 +161,36 @@ export class ShapeBook {
       else if (isAboveOnDemand(view)) count('price above on-demand');
       else if (!view.open) {
         count('closed');
-        if (view.rest === undefined || view.pool.option !== 'spot') continue;
+        if (view.backOff === undefined || view.pool.option !== 'spot') continue;
         const priced = this.#book.priced(index);
-        const opens = { atMs: view.rest.untilMs, p: chanceAfter(view.rest.refusals) };
-        resting.push(
-          new ShapePool({ priced, index, share, preferred: preferredFraction(of.preferences, priced), opens }),
+        const opens = { atMs: view.backOff.untilMs, p: chanceAfter(view.backOff.refusals) };
+        backedOff.push(
+          new ClassPool({ priced, index, share, preferred: preferredFraction(of.preferences, priced), opens }),
         );
       } else {
         const priced = this.#book.priced(index);
         fitting.pools.push(index);
         fitting.shares.push(share);
-        pools.push(new ShapePool({ priced, index, share, preferred: preferredFraction(of.preferences, priced) }));
+        pools.push(new ClassPool({ priced, index, share, preferred: preferredFraction(of.preferences, priced) }));
       }
     }
-    const demand = this.#demand.shape(fitting);
-    const shares = (pool: ShapePool, runtimeS: number): Shares => this.#shares(of.need, { demand, pool, runtimeS });
-    const lowUsd = ({ priced, preferred }: ShapePool, share: number): number =>
+    const demand = this.#demand.classOf(fitting);
+    const shares = (pool: ClassPool, runtimeS: number): Shares => this.#shares(of.need, { demand, pool, runtimeS });
+    const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
       priced.lowPriceUsdPerHour * share * (1 - preferred);
     // Whatever its running time a task pays no less than that.
-    const leastUsd = (p: ShapePool): number => lowUsd(p, shares(p, 0).charged);
-    const wholeUsd = (p: ShapePool): number => lowUsd(p, 1);
-    const steady = pools.filter(({ priced }) => priced.pool.option !== 'spot');
+    const leastUsd = (p: ClassPool): number => lowUsd(p, shares(p, 0).charged);
+    const wholeUsd = (p: ClassPool): number => lowUsd(p, 1);
+    const nonInterruptible = pools.filter(({ priced }) => priced.pool.option !== 'spot');
     const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');
-    const isHeld = ({ priced }: ShapePool): number => Number(this.#book.held.has(priced.pool.id));
+    const isHeld = ({ priced }: ClassPool): number => Number(this.#book.held.has(priced.pool.id));
     const listed = (isRefunded: boolean): Shortlist => {
       if (spot.length > 0) return this.#shortlist(spot, { leastUsd, wholeUsd, isRefunded, fallback: fallback() });
-      resting.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
-      return listOf(resting.slice(0, RESTING));
+      backedOff.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
+      return listOf(backedOff.slice(0, BACKED_OFF_POOLS));
     };
     const fallback = once(() =>
-      steady.reduce(
+      nonInterruptible.reduce(
         (least, p) => (p.priced.pool.option === 'on-demand' ? Math.min(least, leastUsd(p)) : least),
         Infinity,
       ),
@@ -200,7 +200,7 @@ export class ShapeBook {
     return {
       id: of.id,
       demand,
-      steady: once(() => calmest(steady, { leastUsd, wholeUsd })),
+      nonInterruptible: once(() => calmest(nonInterruptible, { leastUsd, wholeUsd })),
       spot: (isRefunded) => (isRefunded ? refunded() : charged()),
       shares,
       excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
@@ -209,7 +209,7 @@ export class ShapeBook {
 
   #shares(
     need: Resources,
-    of: { readonly demand: ShapeDemand; readonly pool: ShapePool; readonly runtimeS: number },
+    of: { readonly demand: ClassDemand; readonly pool: ClassPool; readonly runtimeS: number },
   ): Shares {
     const { index, share, priced } = of.pool;
     const ofNew = this.#demand.paidShare(of.demand, { pool: index, share }, of.runtimeS);
@@ -223,10 +223,10 @@ export class ShapeBook {
    * riskier too.
    */
   #shortlist(
-    spot: readonly ShapePool[],
+    spot: readonly ClassPool[],
     of: Prices & { readonly fallback: number; readonly isRefunded: boolean },
   ): Shortlist {
-    const charged = ({ priced }: ShapePool): number => (of.isRefunded ? priced.leastCharged : 1);
+    const charged = ({ priced }: ClassPool): number => (of.isRefunded ? priced.leastCharged : 1);
     const ranked = spot.map((p): Ranked => ({ p, usd: of.leastUsd(p) * charged(p) })).sort(cheaper);
     const cheapest = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
     const kept = ranked.slice(0, cheapest);
@@ -245,7 +245,7 @@ export class ShapeBook {
   }
 }
 
-const listOf = (cheapest: readonly ShapePool[]): Shortlist => ({
+const listOf = (cheapest: readonly ClassPool[]): Shortlist => ({
   cheapest,
   safestFromUsd: Infinity,
   safest: () => [],
@@ -254,20 +254,20 @@ const listOf = (cheapest: readonly ShapePool[]): Shortlist => ({
 /** US dollars per hour at the best price within the hour, less preferences. */
 interface Prices {
   /** That a task pays at least. */
-  readonly leastUsd: (p: ShapePool) => number;
+  readonly leastUsd: (p: ClassPool) => number;
   /** Of a whole instance. */
-  readonly wholeUsd: (p: ShapePool) => number;
+  readonly wholeUsd: (p: ClassPool) => number;
 }
 
 /**
  * Pools that are never interrupted: the cheapest by what a task pays, and by the whole instance, with on-demand among
  * them. Cheapest first.
  */
-function calmest(steady: readonly ShapePool[], prices: Prices): readonly ShapePool[] {
-  const ranked = steady.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
+function calmest(nonInterruptible: readonly ClassPool[], prices: Prices): readonly ClassPool[] {
+  const ranked = nonInterruptible.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
   const onDemand = ranked.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
   const whole = cheapestWhole(ranked, prices);
-  return ranked.filter((r, i) => i < STEADY || i === onDemand || whole.includes(r)).map(({ p }) => p);
+  return ranked.filter((r, i) => i < NON_INTERRUPTIBLE_POOLS || i === onDemand || whole.includes(r)).map(({ p }) => p);
 }
 
 const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ranked[] =>
@@ -288,7 +288,7 @@ const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
 const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
 
 interface Ranked {
-  readonly p: ShapePool;
+  readonly p: ClassPool;
   /** US dollars per hour that a task pays, at its best. */
   readonly usd: number;
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import {
   boundQuotas,
-  endQuotaRest,
-  endRest,
+  endQuotaBackOff,
+  endBackOff,
   quotaKey,
   quotaUses,
-  rest,
-  restOf,
-  restQuota,
-  storedRests,
-  type PoolRests,
+  backOff,
+  backOffOf,
+  backOffQuota,
+  storedBackOffs,
+  type BackOffs,
 } from '../../../lib/cycle/observe/back-off.ts';
 import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
 import { poolKey, type PurchaseOption } from '../../../lib/domain/pool.ts';
@@ -71,57 +71,57 @@ describe('the quota that a pool counts towards', () => {
   });
 });
 
-describe('a pool rests', () => {
+describe('back-off of a pool', () => {
   it('for five minutes, alone', () => {
-    const rests: PoolRests = new Map();
-    rest(newState(), M5, 'no capacity', { at: at(0), rests });
-    expect(restOf(rests, M5, at(299))).toMatchObject({
+    const backOffs: BackOffs = new Map();
+    backOff(newState(), M5, 'no capacity', { at: at(0), backOffs });
+    expect(backOffOf(backOffs, M5, at(299))).toMatchObject({
       refusals: 1,
-      why: expect.stringMatching(/^rests until .* after 1 refusal\(s\): no capacity$/),
+      why: expect.stringMatching(/^in back-off until .* after 1 refusal\(s\): no capacity$/),
     });
-    expect(restOf(rests, M5, at(300))).toBeNull();
-    expect(restOf(rests, pool('m5.xlarge'), at(1))).toBeNull();
+    expect(backOffOf(backOffs, M5, at(300))).toBeNull();
+    expect(backOffOf(backOffs, pool('m5.xlarge'), at(1))).toBeNull();
   });
 
   it('with all that share its quota, and not with others, where that is used up', () => {
-    const rests: PoolRests = new Map();
-    restQuota(newState(), M5, 'MaxSpotInstanceCountExceeded', { at: at(0), rests });
-    for (const resting of [M5, pool('c6i.large', 'spot', 'b'), pool('r5.large')]) {
-      expect(restOf(rests, resting, at(1))?.why).toMatch(
-        /^all pools under the account's vCPU quota spot\/standard rest until .*MaxSpot/,
+    const backOffs: BackOffs = new Map();
+    backOffQuota(newState(), M5, 'MaxSpotInstanceCountExceeded', { at: at(0), backOffs });
+    for (const backedOff of [M5, pool('c6i.large', 'spot', 'b'), pool('r5.large')]) {
+      expect(backOffOf(backOffs, backedOff, at(1))?.why).toMatch(
+        /^all pools under the account's vCPU quota spot\/standard are in back-off until .*MaxSpot/,
       );
     }
     for (const open of [pool('m5.large', 'on-demand'), pool('x2gd.medium')])
-      expect(restOf(rests, open, at(1))).toBeNull();
+      expect(backOffOf(backOffs, open, at(1))).toBeNull();
   });
 
   it('until the later of the two ends', () => {
-    const rests: PoolRests = new Map();
-    restQuota(newState(), M5, 'quota', { at: at(0), rests });
-    rest(newState(), M5, 'no capacity', { at: at(100), rests });
-    expect(restOf(rests, M5, at(350))?.why).toContain('no capacity');
-    expect(restOf(rests, M5, at(350))?.untilMs).toBe(raw(at(400)));
+    const backOffs: BackOffs = new Map();
+    backOffQuota(newState(), M5, 'quota', { at: at(0), backOffs });
+    backOff(newState(), M5, 'no capacity', { at: at(100), backOffs });
+    expect(backOffOf(backOffs, M5, at(350))?.why).toContain('no capacity');
+    expect(backOffOf(backOffs, M5, at(350))?.untilMs).toBe(raw(at(400)));
   });
 
   it('no longer once a launch went well, but for a quota that was refused in the same moment', () => {
-    const rests: PoolRests = new Map();
-    restQuota(newState(), M5, 'quota', { at: at(0), rests });
-    endRest(newState(), M5, { at: at(0), rests });
-    expect(restOf(rests, M5, at(1))).not.toBeNull();
-    endRest(newState(), M5, { at: at(60), rests });
-    expect(restOf(rests, M5, at(61))).toBeNull();
+    const backOffs: BackOffs = new Map();
+    backOffQuota(newState(), M5, 'quota', { at: at(0), backOffs });
+    endBackOff(newState(), M5, { at: at(0), backOffs });
+    expect(backOffOf(backOffs, M5, at(1))).not.toBeNull();
+    endBackOff(newState(), M5, { at: at(60), backOffs });
+    expect(backOffOf(backOffs, M5, at(61))).toBeNull();
   });
 
   it('no longer once an instance under the quota has ended; what the store has says the same', async () => {
     const state = newState();
-    const rests: PoolRests = new Map();
-    restQuota(state, M5, 'quota', { at: at(0), rests });
-    rest(state, M5, 'no capacity', { at: at(0), rests });
-    endQuotaRest(state, pool('c6i.large', 'spot', 'b'), rests);
-    expect(restOf(rests, pool('r5.large'), at(1))).toBeNull();
-    expect(restOf(rests, M5, at(1))).not.toBeNull();
+    const backOffs: BackOffs = new Map();
+    backOffQuota(state, M5, 'quota', { at: at(0), backOffs });
+    backOff(state, M5, 'no capacity', { at: at(0), backOffs });
+    endQuotaBackOff(state, pool('c6i.large', 'spot', 'b'), backOffs);
+    expect(backOffOf(backOffs, pool('r5.large'), at(1))).toBeNull();
+    expect(backOffOf(backOffs, M5, at(1))).not.toBeNull();
     const rows = new Map(state.takeChanges().flatMap((c) => (c.put === 'memory' ? [[c.key, c.value] as const] : [])));
-    expect(await storedRests({ memory: () => Promise.resolve(rows) })).toEqual(rests);
+    expect(await storedBackOffs({ memory: () => Promise.resolve(rows) })).toEqual(backOffs);
   });
 });
 
@@ -140,46 +140,46 @@ describe('what was too much for a quota', () => {
     return state;
   };
   /** As a cycle does: what refusals say is taken in, then it is asked. */
-  const boundOf = (state: WorkingState, rests: PoolRests, s: number) => {
-    boundQuotas(state, { rests, pools, at: at(s) });
-    return quotaUses(state, { rests, pools, at: at(s) }).get('spot/standard');
+  const boundOf = (state: WorkingState, backOffs: BackOffs, s: number) => {
+    boundQuotas(state, { backOffs, pools, at: at(s) });
+    return quotaUses(state, { backOffs, pools, at: at(s) }).get('spot/standard');
   };
 
   it('is what there was and what was refused, the least of several refusals, for an hour', () => {
-    const rests: PoolRests = new Map();
+    const backOffs: BackOffs = new Map();
     const state = withInstances(3);
-    expect(boundOf(state, rests, 0)).toBeUndefined();
-    restQuota(state, pool('m5.xlarge'), 'quota', { at: at(0), rests });
-    expect(boundOf(state, rests, 1)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 10_000 });
-    expect(quotaUses(state, { rests, pools, at: at(1) }).has('spot/x')).toBe(false);
-    restQuota(state, M5, 'quota', { at: at(600), rests });
-    expect(boundOf(state, rests, 601)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
-    expect(boundOf(withInstances(1), rests, 602)).toEqual({ usedMilliCpu: 2000, boundMilliCpu: 8000 });
-    expect(boundOf(state, rests, 600 + 3599)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
-    expect(boundOf(state, rests, 600 + 3600)).toBeUndefined();
+    expect(boundOf(state, backOffs, 0)).toBeUndefined();
+    backOffQuota(state, pool('m5.xlarge'), 'quota', { at: at(0), backOffs });
+    expect(boundOf(state, backOffs, 1)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 10_000 });
+    expect(quotaUses(state, { backOffs, pools, at: at(1) }).has('spot/x')).toBe(false);
+    backOffQuota(state, M5, 'quota', { at: at(600), backOffs });
+    expect(boundOf(state, backOffs, 601)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
+    expect(boundOf(withInstances(1), backOffs, 602)).toEqual({ usedMilliCpu: 2000, boundMilliCpu: 8000 });
+    expect(boundOf(state, backOffs, 600 + 3599)).toEqual({ usedMilliCpu: 6000, boundMilliCpu: 8000 });
+    expect(boundOf(state, backOffs, 600 + 3600)).toBeUndefined();
   });
 
   it('is forgotten once as much is there: the quota was raised', () => {
-    const rests: PoolRests = new Map();
-    restQuota(newState(), M5, 'quota', { at: at(0), rests });
-    expect(boundOf(withInstances(3), rests, 1)).toMatchObject({ boundMilliCpu: 8000 });
-    expect(boundOf(withInstances(4), rests, 2)).toBeUndefined();
+    const backOffs: BackOffs = new Map();
+    backOffQuota(newState(), M5, 'quota', { at: at(0), backOffs });
+    expect(boundOf(withInstances(3), backOffs, 1)).toMatchObject({ boundMilliCpu: 8000 });
+    expect(boundOf(withInstances(4), backOffs, 2)).toBeUndefined();
   });
 
-  it('outlives the rest of the pools, and the process', async () => {
-    const rests: PoolRests = new Map();
+  it('outlives the back-off of the pools, and the process', async () => {
+    const backOffs: BackOffs = new Map();
     const state = withInstances(3);
-    restQuota(state, M5, 'quota', { at: at(0), rests });
-    boundOf(state, rests, 1);
-    endQuotaRest(state, M5, rests);
-    expect(restOf(rests, M5, at(2))).toBeNull();
+    backOffQuota(state, M5, 'quota', { at: at(0), backOffs });
+    boundOf(state, backOffs, 1);
+    endQuotaBackOff(state, M5, backOffs);
+    expect(backOffOf(backOffs, M5, at(2))).toBeNull();
     const rows = new Map(state.takeChanges().flatMap((c) => (c.put === 'memory' ? [[c.key, c.value] as const] : [])));
-    const stored = await storedRests({ memory: () => Promise.resolve(rows) });
-    expect(stored).toEqual(rests);
+    const stored = await storedBackOffs({ memory: () => Promise.resolve(rows) });
+    expect(stored).toEqual(backOffs);
     expect(boundOf(state, stored, 3)).toMatchObject({ boundMilliCpu: 8000 });
     // With the next refusal it is the first again.
-    restQuota(state, M5, 'quota', { at: at(4), rests: stored });
-    expect(restOf(stored, M5, at(5))?.refusals).toBe(1);
+    backOffQuota(state, M5, 'quota', { at: at(4), backOffs: stored });
+    expect(backOffOf(stored, M5, at(5))?.refusals).toBe(1);
     expect(boundOf(state, stored, 6)).toMatchObject({ boundMilliCpu: 8000 });
     expect(boundOf(state, stored, 4000)).toBeUndefined();
     expect(stored.has(quotaKey(M5))).toBe(false);

@@ -1,4 +1,4 @@
-/** Somebody who may ask for changes, as the way in has proved it. */
+/** Authenticated caller of the API. */
 export interface Identity {
   /**
    * ARN of an IAM principal, `cognito:NAME` of a user pool, `uid:NUMBER` of this machine, or `address:IP` where no more
@@ -9,18 +9,18 @@ export interface Identity {
   readonly name?: string;
 }
 
-/** Who asked for a change, and by which request: what the logs of the way in call it. */
+/** Source of a change: the identity, and the request id in the logs of the API. */
 export interface Caller extends Identity {
   readonly requestId: string;
 }
 
-/** A caller with what is not recorded. */
+/** A caller with its unrecorded part. */
 export interface Asker extends Caller {
   /** Groups of the user pool. */
   readonly groups?: readonly string[];
 }
 
-/** What of a caller is recorded with a change. */
+/** Recorded part of a caller. */
 export const recordOf = ({ id, name, requestId }: Asker): Caller => ({
   id,
   ...(name === undefined ? {} : { name }),

@@ -19,14 +19,14 @@ export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | n
 const NON_INTERRUPTIBLE: readonly PurchaseOption[] = ['on-demand', 'reserved'];
 
 /**
- * The same constraints narrowed to capacity that the market never takes away; null where they allow none of it. A hard
- * constraint is never widened.
+ * Constraints narrowed to non-interruptible capacity; null where they allow none of it. A hard constraint is never
+ * widened.
  */
 export function nonInterruptibleOnly(c: Constraints): Constraints | null {
   const allowed = NON_INTERRUPTIBLE.filter((option) => c.purchaseOptions?.includes(option) ?? true);
   return allowed.length === 0 ? null : { ...c, purchaseOptions: allowed };
 }
 
-/** Whether `text` matches one of the patterns, in which `*` stands for any characters. */
+/** True if `text` matches one of the patterns; `*` stands for any characters. */
 const matchesAny = (allowed: readonly string[], text: string): boolean =>
   allowed.some((pattern) => matchesWildcard(pattern, text));

@@ -6,10 +6,10 @@ export interface CostRow {
   readonly workUsd: number;
   readonly wastedUsd: number;
   readonly idleUsd: number;
-  /** Of the work alone: what was wasted or idle is not part of the comparison. */
+  /** On-demand price of the work alone, without wasted and idle time. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
-  /** Of these hours the idle ones; absent in sums of versions that kept none. */
+  /** Idle part of the instance-hours; absent in sums of versions that did not keep it. */
   readonly idleHours?: number;
 }
 
@@ -18,8 +18,8 @@ export const COST_KEYS = ['job', 'owner', 'caller', 'pool', 'template'] as const
 export type By = (typeof COST_KEYS)[number];
 
 /**
- * By what sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the
- * ledger: of theirs what has aged out is one row.
+ * Keys whose sums are kept for good. Jobs, templates and callers (sessions of a role) may be as many as rows of the
+ * ledger, so their aged-out sums are one row.
  */
 export const KEPT_SUMS = ['owner', 'pool'] as const;
 
@@ -34,7 +34,7 @@ const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours'
 /** Key of idle time that no job is known to have caused, and of all idle time where it is shown apart. */
 export const IDLE_KEY = '(idle)';
 
-/** Key of jobs whose caller nobody recorded. */
+/** Key of jobs without a recorded caller. */
 export const UNKNOWN_CALLER = '(unknown)';
 
 /** Under which key a row is summed. */
@@ -87,7 +87,7 @@ export class CostSums {
 
 const amountOf = (row: CostRow, name: (typeof MONEY)[number]): number => withIdleHours(row)[name];
 
-/** A row of a version that kept no idle hours: by the part that idle time has of its cost, as prices hardly change. */
+/** A row of a version that kept no idle hours gets an estimate: the idle share of its cost, as prices hardly change. */
 export function withIdleHours(row: CostRow): Required<CostRow> {
   if (row.idleHours !== undefined) return { ...row, idleHours: row.idleHours };
   const allUsd = row.workUsd + row.wastedUsd + row.idleUsd;
@@ -102,17 +102,17 @@ export function costsBy(ledger: Iterable<readonly LedgerRow[]>, by: By): CostSum
   return sums;
 }
 
-/** Of a sum of many numbers what may be rounding. */
+/** Relative rounding error of a sum of many numbers. */
 const ROUNDING = 1e-9;
 
 /**
- * Whether two sums of the same rows, in whatever order, could differ so. `of`: the sum; left out: a small one. Idle
- * hours of earlier versions are estimates, so they say nothing of it.
+ * True if two sums of the same rows, in any order, could differ by this much. `of`: the sum; absent: a small one. Idle
+ * hours are not compared, because those of earlier versions are estimates.
  */
 export const isRounding = (difference: CostRow, of?: CostRow): boolean =>
   MONEY.filter((name) => name !== 'idleHours').every(
     (name) => Math.abs(difference[name]) <= ROUNDING * Math.max(1, Math.abs(of?.[name] ?? 0)),
   );
 
-/** Key of the sums by job of what has aged out. */
+/** Key of the aged-out part of the sums by job. */
 export const AGED_OUT = '(aged out)';

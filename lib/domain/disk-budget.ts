@@ -1,4 +1,4 @@
-/** How much an engine's folder may use of the disk, how full that is, and what is said of it. Sizes in bytes. */
+/** Budget of an engine's folder on the disk: limit, level, and the sentence for people. Sizes in bytes. */
 import { sizeText } from './job-file/amounts.ts';
 
 export interface DiskUse {
@@ -6,19 +6,19 @@ export interface DiskUse {
   readonly usedBytes: number;
   /** The most that the folder may use. */
   readonly budgetBytes: number;
-  /** What the file system has left for whoever the engine runs as. */
+  /** Free space of the file system for the user of the engine. */
   readonly freeBytes: number;
-  /** Of that, what is left alone, so that what runs can end and be recorded. */
+  /** Part of the free space that is never used, so that running tasks can end and be recorded. */
   readonly reserveBytes: number;
 }
 
-/** low: people are told. used-up: no task starts and no job is taken; what runs goes on. */
+/** low: people are told. used-up: no task starts and no job is accepted; running tasks go on. */
 export type DiskLevel = 'enough' | 'low' | 'used-up';
 
 export interface DiskState {
   readonly level: DiskLevel;
   readonly use: DiskUse;
-  /** One sentence, of the level. */
+  /** One sentence about the level. */
   readonly text: string;
 }
 
@@ -27,7 +27,7 @@ export const LOW_PERCENT = 80;
 /** Each level ends lower than it begins, else it would begin again with the next file. */
 const LOW_ENDS_PERCENT = 75;
 const USED_UP_ENDS_PERCENT = 95;
-/** The same for what is free, in reserves. */
+/** Thresholds of free space, in reserves. */
 const LOW_RESERVES = { begins: 2, ends: 2.5 } as const;
 const USED_UP_RESERVES = { begins: 1, ends: 1.25 } as const;
 
@@ -37,11 +37,11 @@ export const LEAST_BUDGET_BYTES = 32 * 1024 ** 2;
 const MOST_RESERVE_BYTES = 256 * 1024 ** 2;
 const RESERVE_SHARE = 0.1;
 
-/** Of a file system of that size: 256 MiB, or 10 % of a small one. */
+/** Reserve of a file system of that size: 256 MiB, or 10 % of a small one. */
 export const reserveOf = (fileSystemBytes: number): number =>
   Math.min(MOST_RESERVE_BYTES, Math.floor(fileSystemBytes * RESERVE_SHARE));
 
-/** Where nobody gives one: the folder may grow by half of what is free. */
+/** Budget without a setting: the folder may grow by half of the free space. */
 export const defaultBudget = ({ usedBytes, freeBytes }: Pick<DiskUse, 'usedBytes' | 'freeBytes'>): number =>
   usedBytes + Math.floor(freeBytes / 2);
 
@@ -65,7 +65,7 @@ export function diskLevel(use: DiskUse, before: DiskLevel): DiskLevel {
 export const useText = ({ usedBytes, budgetBytes }: Pick<DiskUse, 'usedBytes' | 'budgetBytes'>): string =>
   `${sizeText(usedBytes)} of ${sizeText(budgetBytes)} (${Math.floor((100 * usedBytes) / budgetBytes)} %)`;
 
-/** One sentence: what there is, what is allowed, and what follows. */
+/** One sentence: usage, limit, consequence. */
 export function diskText(use: DiskUse, level: DiskLevel, dir: string): string {
   const { freeBytes, reserveBytes } = use;
   const budget = `${dir} uses ${useText(use)}`;
@@ -84,11 +84,11 @@ export function diskText(use: DiskUse, level: DiskLevel, dir: string): string {
   }
 }
 
-/** Whether the budget is nearer to its end than the file system. */
+/** True if the budget runs out before the file system. */
 const isByBudget = ({ usedBytes, budgetBytes, freeBytes, reserveBytes }: DiskUse): boolean =>
   budgetBytes - usedBytes <= freeBytes - reserveBytes;
 
-/** What a person can do about it. */
+/** Remedy for people. */
 export const diskWayOut = (use: DiskUse, dir: string): string =>
   isByBudget(use)
     ? `delete what is no longer needed below ${dir} (work, logs), or start the engine again with a larger --disk; files of jobs go by themselves 90 days after their end, or as --set historyDays=N says`

@@ -40,10 +40,7 @@ export function distributionOf(atS: Float64Array, weight: Float64Array): Distrib
   return count === atS.length ? { atS, weight } : { atS: atS.subarray(0, count), weight: weight.subarray(0, count) };
 }
 
-/**
- * Moves points of positive weight to the front, ascending, equal ones in the order in which they came. Returns how many
- * they are.
- */
+/** Moves points of positive weight to the front, ascending; equal points keep their order. Returns their number. */
 function sortPoints(atS: Float64Array, weight: Float64Array): number {
   let count = 0;
   for (let i = 0; i < atS.length; i++) {
@@ -62,9 +59,8 @@ function sortPoints(atS: Float64Array, weight: Float64Array): number {
 }
 
 /**
- * Zeroed doubles, carved out of shared buffers: an ArrayBuffer of its own for every forecast costs six times the rest
- * of making it. A buffer is freed when the last of the forecasts in it is; none is used twice. One for each maker of
- * forecasts.
+ * Zeroed doubles, carved out of shared buffers: an ArrayBuffer for each forecast would make a forecast six times as
+ * dear. No double is used twice. A buffer is freed with the last forecast in it. One object per maker of forecasts.
  */
 export class Doubles {
   #buffer = new ArrayBuffer(0);
@@ -103,9 +99,9 @@ export function quantile(d: Distribution, p: number): Seconds {
 }
 
 /**
- * What is left after `done` of work: the distribution of duration - done given duration > done. When the work has
- * outlived its whole distribution the estimate was too low; half-way is then the honest guess: as long again as it has
- * run (Harchol-Balter and Downey, as cited in JamaisVu section 2.2 and Stratus section 3.2.4).
+ * Remaining work after `done`: the distribution of duration - done given duration > done. Work that has outlived its
+ * whole distribution was underestimated; its honest guess is as long again as it has run (Harchol-Balter and Downey, as
+ * cited in JamaisVu section 2.2 and Stratus section 3.2.4).
  */
 export function remaining(d: Distribution, done: Seconds): Distribution {
   const { atS, weight } = d;
@@ -173,7 +169,7 @@ export function expectRemaining(d: Distribution, done: Seconds, f: (s: number) =
   return sum;
 }
 
-/** Index of the first point above `doneS`; as many as there are, where none is. */
+/** Index of the first point above `doneS`; the number of points if there is none. */
 function firstAfter({ atS }: Distribution, doneS: number): number {
   let low = 0;
   let high = atS.length;

@@ -4,12 +4,12 @@ import type { GroupId, PoolId } from '../kernel/ids.ts';
 import type { Distribution } from './distribution.ts';
 import type { Bid } from './pool.ts';
 
-/** How long one task of a group runs from its beginning on a reference machine, and where that belief comes from. */
+/** Running time of one task of a group from its beginning on a reference machine, with the origin of the forecast. */
 export interface RuntimeForecast {
   readonly runtime: Distribution;
   /** history: runs of similar jobs; hint: the user's expectedRuntime; prior: nothing is known (cold start). */
   readonly basis: 'history' | 'hint' | 'prior';
-  /** Feature and estimator that were chosen, samples, NRMSE: for people. */
+  /** Chosen feature and estimator, samples, NRMSE: for people. */
   readonly reason: string;
   /** The same for programs, where runs of the past were used. */
   readonly evidence?: {
@@ -33,13 +33,13 @@ export interface RuntimeForecast {
 export interface InterruptionCurve {
   readonly horizonS: Float64Array;
   readonly pInterrupted: Float64Array;
-  /** What it rests on, for people. */
+  /** Evidence behind the curve, for people. */
   readonly reason: string;
-  /** Absent: it may be asked how likely an interruption is within any time. */
+  /** Limit on questions. Absent: the curve answers for any time. */
   readonly limit?: CurveLimit;
 }
 
-/** Who asked for a curve, and how far. */
+/** The asker of a curve and its longest horizon. */
 export interface CurveLimit {
   readonly by: string;
   readonly horizonS: Seconds;
@@ -87,7 +87,7 @@ export function pInterruptedWithin(curve: Omit<InterruptionCurve, 'reason'>, h: 
   return 1 - (1 - fromP) ** (s / fromS);
 }
 
-/** Of a curve that is asked about any time. Throws `internal` where it may not be. */
+/** Checks that a curve answers for any time. Throws `internal` for a limited one. */
 export function expectUnlimited({ limit }: InterruptionCurve): void {
   if (limit !== undefined) throw beyond(limit, 'any time');
 }
@@ -117,8 +117,7 @@ export interface Offer {
   /** Fraction of the instance that one task takes (dominant share). */
   readonly share: number;
   /**
-   * Share of an instance that the task pays for if one is bought for it: its own and what no other known work uses. In
-   * [share, 1].
+   * Share of a new instance that the task pays for: its own and the part that no other known work uses. In [share, 1].
    */
   readonly newShare: number;
   /** The share in `expectedCostUsd`: `share` where an instance of the pool has room now, else `newShare`. */
@@ -137,22 +136,15 @@ export interface Offer {
   readonly expectedDurationS: Seconds;
   /** Expected cost of one task, US dollars: charged share x price x time + expected redone work - expected refunds. */
   readonly expectedCostUsd: number;
-  /**
-   * The pool gives no capacity now and is tried again at `atMs`; `p`: chance that it has some then. Absent: it can be
-   * had now.
-   */
+  /** Next try of a pool without capacity now; `p`: chance of capacity then. Absent: the pool is available now. */
   readonly opens?: { readonly atMs: EpochMs; readonly p: number };
-  /**
-   * What soft constraints make this pool worth more, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent
-   * = 0.
-   */
+  /** Bonus of this pool by soft constraints, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
   readonly preferenceUsd?: number;
 }
 
 /**
- * A trained model of price losses, ready to be asked: rows of features in (lib/market/features/names.ts, row by row),
- * P(the price passes the bid within each horizon) out. A model that gives a number that is none says in which row
- * first.
+ * A trained model of price losses, loaded. Input: rows of features (lib/market/features/names.ts). Output: P(the price
+ * passes the bid within each horizon) per row. Outputs that are not finite are reported with the first such row.
  */
 export interface LossModel {
   readonly version: string;
@@ -172,22 +164,22 @@ export interface LossModel {
  * each horizon) out.
  */
 export interface CapacityModel extends LossModel {
-  /** Those that it was trained on. */
+  /** Pools in its training data. */
   readonly pools: ReadonlySet<PoolId>;
 }
 
 /** A forecast that was chosen, as it could be had. */
 interface Chosen<M extends LossModel> {
-  /** What was chosen: without a model (`history`, `observed`, `oracle`), `model` or a version. */
+  /** Chosen forecast: `history`, `observed` and `oracle` use no model; else `model` or a version. */
   readonly chosen: string;
-  /** Null: it is forecast without one. */
+  /** Null: the forecast uses no model. */
   readonly model: M | null;
-  /** Why the model that was chosen cannot be asked; null where one can, or none was chosen. For people. */
+  /** Reason why the chosen model cannot be used, for people; null if it can, or if none was chosen. */
   readonly refused: string | null;
 }
-/** Of prices. */
+/** Chosen forecast of prices. */
 export type ChosenForecast = Chosen<LossModel>;
-/** Of capacity. */
+/** Chosen forecast of capacity. */
 export type ChosenCapacity = Chosen<CapacityModel>;
 
 /** Prices forecast from their history, by choice. */
@@ -195,28 +187,28 @@ export const FROM_HISTORY: ChosenForecast = { chosen: 'history', model: null, re
 /** Capacity forecast from observed interruptions, by choice. */
 export const FROM_OBSERVED: ChosenCapacity = { chosen: 'observed', model: null, refused: null };
 
-/** How the market forecast of a decision was made: stands in the plan's record. */
+/** Origin of a decision's market forecast, stored in the plan. */
 export interface ForecastOrigin extends Pick<ChosenForecast, 'chosen' | 'refused'> {
-  /** Of the trained model that answered; null: history did. */
+  /** Version of the trained model that answered; null: history did. */
   readonly version: string | null;
   /** Capped spot bids that the model was to answer, and did. */
   readonly byModel: number;
-  /** Those that history answered in its place, by reason; the most frequent first. */
+  /** Bids answered by history instead, by reason; the most frequent first. */
   readonly byHistory: readonly { readonly why: string; readonly bids: number }[];
   /** The same of capacity; absent where no model was chosen for it. */
   readonly capacity?: CapacityOrigin;
 }
 
 export interface CapacityOrigin extends Pick<ChosenCapacity, 'chosen' | 'refused'> {
-  /** Of the trained model that answered; null: observed interruptions did. */
+  /** Version of the trained model that answered; null: observed interruptions did. */
   readonly version: string | null;
   /** Spot pools that the model was to answer, and did. */
   readonly byModel: number;
-  /** Those that observed interruptions answered in its place, by reason; the most frequent first. */
+  /** Pools answered by observed interruptions instead, by reason; the most frequent first. */
   readonly byObserved: readonly { readonly why: string; readonly pools: number }[];
 }
 
-/** What is forecast of a spot pool now, for each bid that a decision would try. */
+/** Forecast of a spot pool now, for each bid that a decision would try. */
 export interface PoolForecast {
   readonly pool: PoolId;
   readonly priceUsdPerHour: UsdPerHour;
@@ -227,13 +219,13 @@ export interface PoolForecast {
   }[];
 }
 
-/** What a bid's risk rests on. */
+/** Evidence behind the risk of a bid. */
 export interface PriceDrivers {
   /** Bid above the price in force, USD per hour; below 0 where the price has passed it. */
   readonly aboveUsd: number;
   /** Seconds since the price was last above the bid; null: not within `knownS`. */
   readonly lastAboveS: number | null;
-  /** Seconds of history that were looked at, a week at most. */
+  /** Length of the observed history, seconds; a week at most. */
   readonly knownS: number;
   /** Highest less lowest price of the last 24 hours, USD per hour. */
   readonly range24hUsd: number;

@@ -1,4 +1,4 @@
-/** Forecasters: what the stages may ask about running times and markets. */
+/** Forecasters: the questions of stages about running times and markets. */
 import type { JobId } from '../kernel/ids.ts';
 import type { EpochMs, UsdPerHour } from '../kernel/units.ts';
 import type { CapacityCurve, ForecastOrigin, InterruptionCurve, PriceDrivers, RuntimeForecast } from './forecast.ts';
@@ -6,7 +6,7 @@ import type { Attempt, StageSpec } from './job.ts';
 import type { Bid, Pool } from './pool.ts';
 import type { Resources } from './resources.ts';
 
-/** What a runtime prediction may look at: known at submission. */
+/** Input of a runtime prediction: facts known at submission. */
 export interface JobFeatures {
   readonly owner: string;
   /** Templated job name: digits and dates taken out. */
@@ -18,7 +18,7 @@ export interface JobFeatures {
   readonly submittedMs: EpochMs;
 }
 
-/** Runs of the past, asked for a forecast. Null: nothing at all is known (lib/stages/estimate answers for that). */
+/** Forecasts from past runs. Null: nothing is known (lib/stages/estimate then answers). */
 export interface RuntimeHistory {
   predict(features: JobFeatures): RuntimeForecast | null;
 }
@@ -27,20 +27,20 @@ export interface RuntimeHistory {
 export type StageKey = string;
 
 /**
- * Of each stage that waits or runs the forecast of a whole task, from its beginning. It may be made when it is first
- * asked for, as long as nothing is learned in between: most stages nobody asks about. To go through them makes all. A
- * map is one.
+ * Forecast of a whole task from its beginning, for each stage that waits or runs. Most stages are never asked about, so
+ * a forecast may be made on first use, if nothing is learned in between. Iterating makes all. A Map fulfils this
+ * contract.
  */
 export interface StageForecasts extends Iterable<[StageKey, RuntimeForecast]> {
   get(key: StageKey): RuntimeForecast | undefined;
   /**
-   * The same by the very record of the stage, which must not change any more: one look-up by identity, and no text to
-   * hash. Absent: it is found by key.
+   * The same, found by the identity of the stage's record, which must not change any more: no text to hash. Absent:
+   * look up by key.
    */
   ofStage?(job: JobId, stage: Pick<StageSpec, 'name'>): RuntimeForecast | undefined;
 }
 
-/** The forecast for a running task: one cycle asks for it several times. */
+/** Forecast for a running task; asked for several times per cycle. */
 export function forecastFor(
   runtime: StageForecasts,
   { attempt, stage }: { readonly attempt: Pick<Attempt, 'job' | 'stage'>; readonly stage: Pick<StageSpec, 'name'> },
@@ -49,23 +49,20 @@ export function forecastFor(
   return runtime.get(`${attempt.job}/${attempt.stage}`);
 }
 
-/** What is known of spot pools: forecasts are made on demand and remembered within a cycle. */
+/** Forecasts of spot pools, made on demand and cached within a cycle. */
 export interface MarketForecast {
   interruption(pool: Pool, bid: Bid): InterruptionCurve;
   /** Expected price at a later time, given that it is `now` now. */
   expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
-  /**
-   * Time-weighted mean price over the history: what an uncapped bid, which also rides through spikes, pays in the long
-   * run.
-   */
+  /** Time-weighted mean price over the history: the long-run price under an uncapped bid, spikes included. */
   meanPrice?(pool: Pool): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
-  /** How it was made; absent where nothing was to be chosen. */
+  /** Origin of the forecast; absent where there was no choice. */
   readonly origin?: ForecastOrigin;
-  /** What the risk of a bid rests on; null where there is no price, or no bid to be passed. */
+  /** Evidence behind the risk of a bid; null without a price, or without a bid that a price can pass. */
   drivers?(pool: Pool, bid: Bid): PriceDrivers | null;
-  /** The part of capacity in what a bid risks; null where nothing ends it, or nobody says. */
+  /** Capacity's part in the risk of a bid; null if capacity is never lost, or unknown. */
   capacity?(pool: Pool): CapacityCurve | null;
 }
 

@@ -13,7 +13,7 @@
  * Copied into the fleet's directory beside the supervisor: no imports.
  */
 export const GLOB_LIMITS = {
-  /** Characters of one pattern. */
+  /** Length of one pattern, characters. */
   length: 4096,
   /** Patterns without braces that a list of patterns may stand for. */
   alternatives: 1000,
@@ -40,7 +40,7 @@ interface Range {
 export interface GlobSize {
   /** Patterns without braces: 1 without any. */
   readonly alternatives: number;
-  /** Characters of all of them. */
+  /** Length of all alternatives, characters. */
   readonly characters: number;
 }
 
@@ -57,9 +57,7 @@ export function expandBraces(pattern: string, most: number = GLOB_LIMITS.alterna
   return written(part);
 }
 
-/**
- * What is wrong with the form of a pattern, after the pattern as the subject of a sentence; null when it can be used.
- */
+/** Fault in the form of a pattern, as the rest of a sentence with the pattern as its subject; null for a usable one. */
 export function globFault(pattern: string): string | null {
   if (EXTENDED.test(pattern)) {
     return 'has an extended pattern such as `!(..)`: only `*`, `**`, `?`, `[..]` and `{a,b}` are known; write `[(]` for a parenthesis';
@@ -82,11 +80,11 @@ const shown = (n: number): string => (n < 1e15 ? String(n) : 'more than 10^15');
 /** `!(a)` and the like. */
 const EXTENDED = /[*?+@!]\(/;
 
-/** Whether a pattern without braces names a place that is not below the folder it is relative to. */
+/** True if a pattern without braces names a place outside of its base folder. */
 export const leadsOut = (alternative: string): boolean =>
   /^(?:[/\\~]|[A-Za-z]:)/.test(alternative) || alternative.split(/[/\\]/).includes('..');
 
-/** Whether a pattern is one plain path: it has no wildcards and no alternatives. */
+/** True for one plain path, without wildcards and alternatives. */
 export const isPlainPath = (pattern: string): boolean => {
   const [only, ...others] = expandBraces(pattern) ?? [];
   return only !== undefined && others.length === 0 && segmentsOf(only).every((s) => s.is === 'name');
@@ -100,7 +98,7 @@ interface Open {
   readonly parts: Part[];
 }
 
-/** What the braces and commas of a pattern are, by their places; the others stand for themselves. */
+/** Meaning of braces and commas in a pattern, by position; others stand for themselves. */
 interface Marks {
   /** Opening braces of alternatives. */
   readonly opening: ReadonlySet<number>;
@@ -111,7 +109,7 @@ interface Marks {
   readonly ranges: ReadonlyMap<number, { readonly range: Range; readonly end: number }>;
 }
 
-/** Braces that nobody closes, and those around neither alternatives nor a range, stand for themselves. O(length). */
+/** Unclosed braces, and braces around neither alternatives nor a range, stand for themselves. O(length). */
 function marksOf(pattern: string): Marks {
   const stack: { readonly at: number; readonly commas: number[] }[] = [];
   const opening = new Set<number>();
@@ -274,7 +272,7 @@ function segmentOf(segment: string): Segment {
     const c = characters[i] ?? '';
     const set = c === '[' ? setAt(characters, i) : null;
     if (c === '*') {
-      // Two stars match what one does.
+      // Two stars match the same as one.
       if (tokens.at(-1) !== ANY) tokens.push(ANY);
       isWild = true;
     } else if (c === '?') {

@@ -3,21 +3,21 @@ import { epochMs, msBetween, raw, seconds, type EpochMs, type Seconds, type Usd 
 import type { Bid } from './pool.ts';
 
 /**
- * requested -> starting -> ready -> (warned | releasing ->) ended. `requested` is an intent whose outcome is not known
- * yet; `warned` has been given its interruption notice, `releasing` is being given back: neither takes a new task.
+ * requested -> starting -> ready -> (warned | releasing ->) ended. `requested`: an intent without a known outcome.
+ * `warned`: has its interruption notice. `releasing`: is being given back. The last two take no new task.
  */
 export type InstanceState = 'requested' | 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
 /** interrupted: by the market; released: by us; lost: its supervisor died; failed: never came up. */
 export type EndCause = 'interrupted' | 'released' | 'lost' | 'failed';
 
-/** What was forecast of a spot instance when it was asked for. */
+/** Forecast for a spot instance at the time of its purchase. */
 export interface ForecastAtPurchase {
   /** The version of the trained model that was asked about prices, or `history`. */
   readonly by: string;
   /** Seconds, ascending, and P(interrupted within each). */
   readonly horizonS: readonly number[];
   readonly pInterrupted: readonly number[];
-  /** Of capacity alone, within the same horizons. Absent in records of versions that kept none. */
+  /** Loss of capacity alone, within the same horizons. Absent in records of versions that kept none. */
   readonly capacity?: {
     /** The version of the trained model that was asked about capacity, or `observed`. */
     readonly by: string;
@@ -26,18 +26,18 @@ export interface ForecastAtPurchase {
 }
 
 /**
- * A job that an instance is bought for, and its part of the purchase: constraining resource x expected time, over all
+ * A job for which an instance is bought, and its part of the purchase: constraining resource x expected time, over all
  * such jobs.
  */
 export interface Beneficiary {
   readonly job: JobId;
   /** Parts of one instance sum to 1. */
   readonly part: number;
-  /** What the job is expected to pay for the instance, US dollars. Absent of jobs without a limit. */
+  /** Expected cost of the instance to the job, US dollars. Absent for jobs without a limit. */
   readonly usd?: number;
 }
 
-/** Jobs recorded per instance: those with the largest parts. Start-up is shared by these. */
+/** Most jobs recorded per instance: those with the largest parts. They share the cost of its start-up. */
 export const MAX_BENEFICIARIES = 8;
 
 /** Why the market takes an instance or launches none: there is no capacity, or the price is above the bid. */
@@ -53,27 +53,24 @@ export interface Instance {
   readonly requestedMs: EpochMs;
   /** Billing starts here; null until the market says so. */
   readonly launchedMs: EpochMs | null;
-  /** When it took or is expected to take its first task. */
+  /** Time of its first task, or the expected one. */
   readonly readyMs: EpochMs | null;
-  /** When the interruption notice came, and when the instance will be gone. */
+  /** Time of the interruption notice, and of the expected end. */
   readonly warnedMs: EpochMs | null;
   readonly goneMs: EpochMs | null;
   /** A rebalance recommendation came. */
   readonly rebalance: boolean;
   readonly endedMs: EpochMs | null;
   readonly endCause: EndCause | null;
-  /**
-   * Of one that was interrupted, or whose launch was refused. Absent of others, and in records of versions that kept
-   * none.
-   */
+  /** Cause of an interruption or of a refused launch. Absent for others, and in records of versions that kept none. */
   readonly marketCause?: MarketCause;
   /** Final bill; null until it ended. */
   readonly costUsd: Usd | null;
-  /** Jobs that it was bought for; absent in records of versions that kept none. */
+  /** Jobs for which it was bought; absent in records of versions that kept none. */
   readonly boughtFor?: readonly Beneficiary[];
   /** Seconds from its request that it was expected to be held; absent where no limit of the deployment asks. */
   readonly expectedS?: number;
-  /** Absent where nothing was forecast: on demand, and in records of versions that kept none. */
+  /** Absent without a forecast: on-demand instances, and records of versions that kept none. */
   readonly forecast?: ForecastAtPurchase;
 }
 
@@ -84,12 +81,12 @@ export const isLive = (i: Instance): boolean => i.state !== 'ended';
 
 const HOUR_MS = 3_600_000;
 
-/** End of the hour that a machine launched then is in: what billing by the hour has charged already. */
+/** End of the instance-hour that has begun: billing by the hour has charged it already. */
 export function startedHourEndMs(launchedMs: EpochMs, now: EpochMs): EpochMs {
   const age = Math.max(0, msBetween(launchedMs, now));
   return epochMs(raw(launchedMs) + (Math.floor(age / HOUR_MS) + 1) * HOUR_MS);
 }
 
-/** An instance that may be given a task: not going away, nor recommended to be left. */
+/** True for an instance that may take a task: it is not ending, and has no rebalance recommendation. */
 export const takesTasks = ({ rebalance, state }: Instance): boolean =>
   !rebalance && (state === 'requested' || state === 'starting' || state === 'ready');

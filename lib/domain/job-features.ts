@@ -3,9 +3,9 @@ import type { JobFeatures } from './forecasts.ts';
 import type { EpochMs } from '../kernel/units.ts';
 
 /**
- * What changes from run to run, most telling first. A version like `v2` or a size like `64k` also goes: runs of
- * versions are more alike than a new version without any history is to itself; the requested resources still part
- * sizes.
+ * Patterns of texts that differ between runs, most telling first. Versions like `v2` and sizes like `64k` count too:
+ * runs of two versions are more alike than a new version is to no history at all; the requested resources still
+ * separate sizes.
  */
 const VARYING: readonly RegExp[] = [
   // UUIDs.
@@ -22,8 +22,8 @@ const VARYING: readonly RegExp[] = [
 ];
 
 /**
- * A name with what varies between runs replaced by `#`: `train-2026-11-21-3f9a1c07` and `train-2026-11-22-77b0e2d1` are
- * both `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
+ * A name with varying parts replaced by `#`: `train-2026-11-21-3f9a1c07` and `train-2026-11-22-77b0e2d1` are both
+ * `train-#`. Neighbouring replacements become one. Idempotent; never empty for a non-empty name.
  */
 export function templateName(name: string): string {
   let text = name.slice(0, MAX_NAME).trim().toLowerCase();
@@ -35,8 +35,8 @@ export function templateName(name: string): string {
 const MAX_NAME = 256;
 
 /**
- * Base name of the program that a command runs: an interpreter gives way to its script, `sh -c` to the first word of
- * its text, `env` and assignments to what follows. `/usr/bin/python3 -u train.py --epochs 3` is `train.py`.
+ * Base name of a command's program. Interpreters are skipped for their script, `sh -c` for the first word of its text,
+ * `env` and assignments for the next word. `/usr/bin/python3 -u train.py --epochs 3` is `train.py`.
  */
 export function programOf(command: readonly string[]): string {
   let words = [...command];
@@ -84,7 +84,7 @@ function afterOptions(words: readonly string[]): string[] {
   return first === -1 ? [] : words.slice(first);
 }
 
-/** What recurring jobs share, as the ledger groups them: owner / templated name / program of the first stage. */
+/** Template of recurring jobs, as the ledger groups them: owner / templated name / program of the first stage. */
 export function templateOf(spec: JobSpec): string {
   return `${spec.owner}/${templateName(spec.name)}/${templateName(programOf(spec.stages[0]?.command ?? []))}`;
 }
@@ -92,7 +92,7 @@ export function templateOf(spec: JobSpec): string {
 type Named = Pick<JobSpec, 'name' | 'owner'>;
 type Described = Pick<StageSpec, 'name' | 'command' | 'resources'>;
 
-/** What a forecast for the tasks of a stage may look at. */
+/** Input of a forecast for the tasks of a stage. */
 export const featuresOf = (spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures => ({
   owner: spec.owner,
   jobName: templateName(spec.name),

@@ -26,17 +26,16 @@ export interface Preference {
 }
 
 export interface Checkpoint {
-  /** Sent first when an attempt must give way. */
+  /** First signal to an attempt that must stop. */
   readonly signal: 'SIGUSR1' | 'SIGUSR2' | 'SIGTERM' | 'SIGINT';
   /** Wall time from this signal to SIGTERM. */
   readonly graceS: Seconds;
-  /** How often the program saves by itself, if it says so. */
+  /** Interval between the program's own saves, if known. */
   readonly everyS: Seconds | null;
 }
 
 /**
- * Working directory of a stage that names none, in a job file without a folder: the job gets a folder of its own where
- * it is taken.
+ * Working directory of a stage without one, in a job file without a folder: the job gets its own folder at submission.
  */
 export const OWN_FOLDER = '';
 
@@ -49,7 +48,7 @@ export interface StageSpec {
   /** Program and arguments; a string in the file runs through `sh -c`. `{index}` is replaced by the task's index. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Variables whose values are secrets, by reference (secret-ref.ts): no value is ever part of a job. Absent: none. */
+  /** Variables with secret values, by reference (secret-ref.ts): a job never holds a value. Absent: none. */
   readonly secrets?: Readonly<Record<string, string>>;
   /** Absolute. Inputs are read from here, outputs are put here. */
   readonly workdir: string;
@@ -63,13 +62,13 @@ export interface StageSpec {
   /** Longest running time of one attempt. */
   readonly timeoutS: Seconds | null;
   readonly checkpoint: Checkpoint | null;
-  /** The user's own guess of one task's running time; used until there is history. */
+  /** The user's guess of one task's running time; used until there is history. */
   readonly expectedRuntimeS: Seconds | null;
   readonly constraints: Constraints;
   readonly preferences: readonly Preference[];
 }
 
-/** What finishing is worth. */
+/** Worth of finishing. */
 export interface ValueSpec {
   /** Worth when on time; null: derived from the cost of the job on on-demand (lib/stages/value). */
   readonly onTimeUsd: Usd | null;
@@ -112,11 +111,13 @@ export interface StageProgress {
   readonly succeeded: number;
   readonly failed: number;
   readonly cancelled: number;
-  /** None of its tasks that wait starts before. Absent: they may. */
+  /** Earliest start of its waiting tasks. Absent: any time. */
   readonly notBeforeMs?: EpochMs;
-  /** How long its tasks ran that succeeded. Absent: none did, or it has one task, or an earlier version ran them. */
+  /**
+   * Running times of its successful tasks. Absent: there is none, or it has one task, or an earlier version ran them.
+   */
   readonly times?: RunningTimes;
-  /** Attempts that were superseded and have not ended. Absent: none. */
+  /** Superseded attempts that have not ended. Absent: none. */
   readonly superseded?: number;
 }
 
@@ -127,7 +128,7 @@ export interface Hold {
   readonly sinceMs: EpochMs;
 }
 
-/** What submission found out about the job: reported at once, kept for explanations. */
+/** Findings of submission about the job: reported at once, kept for explanations. */
 export interface Admission {
   /** False when the deadline cannot be met even starting now on on-demand. */
   readonly feasible: boolean;
@@ -141,39 +142,39 @@ export interface Admission {
 export interface Remark {
   readonly stage: string;
   readonly text: string;
-  /** How many tasks it is true of. */
+  /** Number of tasks concerned. */
   readonly tasks: number;
 }
 
 export interface Job {
   readonly id: JobId;
   readonly spec: JobSpec;
-  /** What recurring jobs share: owner / templated name / program. */
+  /** Template of recurring jobs: owner / templated name / program. */
   readonly template: string;
   readonly state: JobState;
   /** Why it ended as it did, for failed and cancelled jobs. */
   readonly stateReason: string | null;
-  /** It failed because it came too late to be worth anything. Absent = no. */
+  /** True if the job failed because it was too late to be worth anything. Absent = no. */
   readonly endedLate?: boolean;
   readonly submittedMs: EpochMs;
   readonly deadlineMs: EpochMs | null;
   readonly startedMs: EpochMs | null;
   readonly finishedMs: EpochMs | null;
-  /** When its last task succeeded, while superseded attempts of it still stop: then it finished. Absent otherwise. */
+  /** Time of its last task's success, while superseded attempts still stop: the job finished then. Absent otherwise. */
   readonly doneMs?: EpochMs;
   readonly cancelRequested: boolean;
   /** Absent: not known, as of jobs of earlier versions. */
   readonly submittedBy?: Caller;
-  /** Who asked first that it be cancelled. */
+  /** First caller who asked for the cancellation. */
   readonly cancelledBy?: Caller;
   readonly held?: Hold;
-  /** The hold that a person asked to end, by its `sinceMs`. Absent: none. Written by others than the engine. */
+  /** `sinceMs` of the hold that a person released. Absent: none. Not written by the engine. */
   readonly releasedHoldMs?: EpochMs;
   readonly stages: readonly StageProgress[];
   /** Resolved ids of the jobs it depends on. */
   readonly after: readonly JobId[];
   readonly admission: Admission;
-  /** A few at most. Absent: none. */
+  /** Remarks, a few at most. Absent: none. */
   readonly remarks?: readonly Remark[];
 }
 
@@ -198,13 +199,13 @@ export interface Task extends TaskRef {
   readonly state: TaskState;
   /** Attempts so far, interruptions included. */
   readonly attempts: number;
-  /** Failures so far: what `retries` is compared with. */
+  /** Failures so far; compared with `retries`. */
   readonly failures: number;
-  /** Running time whose result a checkpoint keeps: what the next attempt need not do again. */
+  /** Running time saved by a checkpoint; the next attempt does not repeat it. */
   readonly keptS: Seconds;
   /**
-   * The longest that an attempt ran which was interrupted or pre-empted: it takes longer. Absent: nothing beyond what
-   * is kept is known.
+   * Longest running time of an attempt that was interrupted or preempted: a lower bound of the task's running time.
+   * Absent: no bound beyond the saved part.
    */
   readonly ranS?: Seconds;
   readonly ownStops?: OwnStops;
@@ -216,8 +217,8 @@ export interface Task extends TaskRef {
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
 /**
- * An interruption (the market's doing) and a pre-emption (ours) end an attempt and are never failures. Nor is
- * `superseded`: another attempt of the task succeeded first, or published its outputs first.
+ * An interruption (by the market) and a pre-emption (by us) end an attempt and are never failures. Nor is `superseded`:
+ * another attempt of the task succeeded or published its outputs first.
  */
 export type AttemptOutcome =
   | 'succeeded'
@@ -229,9 +230,9 @@ export type AttemptOutcome =
   | 'superseded';
 
 /**
- * Why an attempt is made. original: the task is to run. copy: the task runs already, and the first attempt to succeed
- * wins; it begins anew and keeps its checkpoint to itself. pilot: as an original, and its running time is to tell of
- * its siblings'.
+ * Purpose of an attempt. original: to run the task. copy: a second attempt of a running task; the first to succeed
+ * wins; it starts from scratch and keeps its checkpoint to itself. pilot: an original whose running time stands for its
+ * siblings'.
  */
 export type AttemptRole = 'original' | 'copy' | 'pilot';
 
@@ -246,17 +247,14 @@ export interface Attempt extends TaskRef {
   readonly number: number;
   /** Absent: original. */
   readonly role?: AttemptRole;
-  /**
-   * Of a copy: number of the attempt that its round began with, the first of those that have lived side by side.
-   * Absent: its own.
-   */
+  /** For a copy: number of the first attempt of its round, the attempts that live side by side. Absent: its own. */
   readonly round?: number;
   readonly instance: InstanceId;
   readonly resources: Resources;
   readonly state: AttemptState;
-  /** When the plan placed it. */
+  /** Time of its placement by the plan. */
   readonly placedMs: EpochMs;
-  /** When its process started; null while starting. */
+  /** Start time of its process; null while starting. */
   readonly startedMs: EpochMs | null;
   readonly endedMs: EpochMs | null;
   readonly outcome: AttemptOutcome | null;
@@ -264,17 +262,18 @@ export interface Attempt extends TaskRef {
   readonly exitSignal: string | null;
   /** Why it ended, one sentence. */
   readonly reason: string | null;
-  /** Work that earlier attempts of this task left in the checkpoint. */
+  /** Work that earlier attempts of this task saved in the checkpoint. */
   readonly resumedFromS: Seconds;
-  /** Running time of this attempt kept by its last checkpoint (all of it when it succeeded). */
+  /** Running time of this attempt saved by its last checkpoint (all of it on success). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;
-  /** Target of the move for which it is stopping. */
+  /** Target instance of the move for which it is stopping. */
   readonly goesTo?: InstanceId;
   /**
-   * The attempt of its task that succeeded first. However this one ends, its outcome is `superseded`. Absent: none did.
+   * Attempt of the same task that succeeded first. However this attempt ends, its outcome is `superseded`. Absent:
+   * none.
    */
   readonly supersededBy?: AttemptId;
-  /** What the provider calls its log; absent where that is known by the attempt alone. */
+  /** Provider's name of its log; absent where the attempt's id is enough. */
   readonly log?: string;
 }

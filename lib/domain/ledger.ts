@@ -2,9 +2,9 @@ import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { FOREVER, least, msBetween, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
- * Where an instance's cost went. work: kept by a checkpoint or a success, and attempts that were superseded; wasted:
- * running time lost past the last checkpoint (interruption, pre-emption, failure); idle: paid and unused (start-up
- * included), charged to the job that caused it (lib/cycle/money/ledger.ts). For one instance the rows sum to its bill.
+ * Share of an instance's cost. work: saved by a checkpoint or a success, and superseded attempts. wasted: running time
+ * after the last checkpoint, lost (interruption, pre-emption, failure). idle: paid and unused, start-up included,
+ * charged to the job that caused it (lib/cycle/money/ledger.ts). The rows of one instance sum to its bill.
  */
 export type LedgerKind = 'work' | 'wasted' | 'idle';
 
@@ -18,7 +18,7 @@ export interface LedgerRow {
   readonly job: JobId | null;
   readonly owner: string | null;
   readonly template: string | null;
-  /** Id of who submitted the job; null where nobody recorded it. */
+  /** Id of the submitter; null if not recorded. */
   readonly caller: string | null;
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
@@ -29,9 +29,9 @@ export interface LedgerRow {
 }
 
 /**
- * Instance-hours of each row, in order, of the rows of one instance: its life divided among them by what they would
- * have cost on demand. That price is constant over an instance's life, so it measures share times time; by time where
- * it is 0. They sum to the hours from the first row's beginning to the last one's end.
+ * Instance-hours of each row of one instance, in order: its life divided among rows by their on-demand cost. That price
+ * is constant over an instance's life, so it measures share times time; if it is 0, time alone. They sum to the hours
+ * from the first row's beginning to the last one's end.
  */
 export function instanceHours(rows: readonly LedgerRow[]): number[] {
   const spanMs = (row: LedgerRow): number => msBetween(row.fromMs, row.toMs);
@@ -45,7 +45,7 @@ export function instanceHours(rows: readonly LedgerRow[]): number[] {
 /** A provider's bill as consecutive pieces of one price; refunded pieces cost 0. The pieces sum to `totalUsd`. */
 export interface Bill {
   readonly totalUsd: Usd;
-  /** What it would have cost, had the market not taken it in time for a refund. Absent: nothing was refunded. */
+  /** Cost without the refund of an early interruption. Absent: nothing was refunded. */
   readonly refundedUsd?: number;
   readonly pieces: readonly {
     readonly fromMs: EpochMs;

@@ -22,8 +22,8 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The allowed name that `name` most likely stands for: a misspelling or another word for it. Null when none is near.
- * One letter in three may be wrong: `ram` is no misspelling of `cpu`.
+ * The allowed name that `name` most likely means: a misspelling or another word for it. Null when none is near. One
+ * letter in three may be wrong: `ram` is no misspelling of `cpu`.
  */
 export function nearestName(name: string, allowed: readonly string[]): string | null {
   const lower = name.toLowerCase();
@@ -32,7 +32,7 @@ export function nearestName(name: string, allowed: readonly string[]): string | 
   let best: string | null = null;
   let least = Infinity;
   for (const candidate of allowed) {
-    // So many letters are missing at least.
+    // The lengths alone already differ by too much.
     if (Math.abs(lower.length - candidate.length) > MOST_DISTANCE) continue;
     const wrong = misspelt(lower, candidate.toLowerCase());
     const most = Math.min(MOST_DISTANCE, Math.max(1, Math.floor(Math.max(name.length, candidate.length) / 3)));

@@ -3,7 +3,7 @@ import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { EndCause } from './instance.ts';
 import type { Usage } from './job.ts';
 
-/** What the world reports. `sequence` ascends per instance: what was applied once is not applied again. */
+/** Reports from the world. `sequence` ascends per instance, so that no report is applied twice. */
 export type Observation = { readonly instance: InstanceId; readonly sequence: number; readonly atMs: EpochMs } & (
   | { readonly kind: 'instance-launched'; readonly readyMs: EpochMs }
   | { readonly kind: 'instance-ready' }
@@ -13,7 +13,7 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
   | {
       readonly kind: 'attempt-started';
       readonly attempt: AttemptId;
-      /** What the provider calls its log; absent where that is known by the attempt alone. */
+      /** Provider's name of its log; absent where the attempt's id is enough. */
       readonly log?: string;
     }
   /** The checkpoint now holds this much of the attempt's running time. */
@@ -24,8 +24,8 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
       readonly exitCode: number | null;
       readonly exitSignal: string | null;
       /**
-       * Why it was told to stop, if it was. `superseded` whatever the exit code: another attempt of the task publishes
-       * its outputs, or has, and this one's are not published.
+       * Reason of an ordered stop. `superseded`, whatever the exit code: another attempt of the task publishes its
+       * outputs, so this one's are not published.
        */
       readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded' | null;
       readonly keptS: Seconds;

@@ -16,10 +16,10 @@ export interface UtilityCurve {
   readonly points: readonly { readonly atMs: EpochMs; readonly usd: number }[];
 }
 
-/** What the value stage says of a group (or of a running task's stage): curve and limits in time. */
+/** Answer of the value stage for a group (or for a running task's stage): curve and time limits. */
 export interface Worth {
   readonly curve: UtilityCurve;
-  /** When this stage's tasks must be done so that the stages behind them still meet the deadline; null without one. */
+  /** Latest end of this stage's tasks that lets the stages behind them meet the deadline; null without a deadline. */
   readonly taskDeadlineMs: EpochMs | null;
   /**
    * Last instant to begin (or resume) on on-demand and still be done by `taskDeadlineMs` at the safety quantile of the
@@ -29,7 +29,7 @@ export interface Worth {
   readonly reason: string;
 }
 
-/** One thing the plan may do with up to `group.count` tasks: begin them at `startMs` on `offer`. */
+/** One choice of the plan for up to `group.count` tasks: start them at `startMs` on `offer`. */
 export interface StartOption {
   readonly group: GroupId;
   readonly offer: Offer;
@@ -44,14 +44,14 @@ export interface StartOption {
   readonly costUsd: number;
 }
 
-/** Running attempts that may give way (KillnCk), alike in pool, needs and cost. */
+/** Running attempts that may be preempted (KillnCk), alike in pool, needs and cost. */
 export interface PreemptOption {
   readonly pool: PoolId;
   readonly attempts: readonly AttemptId[];
   readonly need: Resources;
   /**
-   * Expected worth forgone and work redone when one of them stops now, US dollars; includes a small epsilon against
-   * thrashing.
+   * Expected cost of stopping one of them now, US dollars: worth forgone and work redone; includes a small epsilon
+   * against thrashing.
    */
   readonly costUsd: number;
 }
@@ -71,7 +71,7 @@ export type WaitReason =
   | 'held'
   | 'disk';
 
-/** The plan stage's answer: how many tasks of which group, on what, when. */
+/** Answer of the plan stage: how many tasks of which group, on what, when. */
 export interface Allotment {
   readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
   readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
@@ -92,9 +92,9 @@ export interface Allotment {
   readonly solve: SolveReport;
 }
 
-/** How the plan was found; every number in the objective's unit (US dollars of expected worth less cost). */
+/** Report on the search; every number in the objective's unit (US dollars of expected worth less cost). */
 export interface SolveReport {
-  /** Which plan is used. */
+  /** Origin of the plan. */
   readonly used: 'milp' | 'greedy';
   readonly status: 'optimal' | 'feasible' | 'no-solution' | 'infeasible' | 'failed' | 'not-needed';
   readonly objective: number;
@@ -108,8 +108,8 @@ export interface SolveReport {
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
   readonly gap: number | null;
   /**
-   * (bound - objective) / expected cost of what the plan starts, at least 1e-9 USD: what it may spend too much; null
-   * without a bound.
+   * (bound - objective) / expected cost of the plan's starts, at least 1e-9 USD: the overspending at most; null without
+   * a bound.
    */
   readonly gapOfCost: number | null;
   readonly variables: number;
@@ -153,7 +153,10 @@ export interface Placement {
   readonly reason: string;
 }
 
-/** What the cycle does to the world. The key makes each idempotent: done twice under one key is done once. */
+/**
+ * One change of the world by the cycle. Its key makes it idempotent: repeated under the same key it has no further
+ * effect.
+ */
 export type Effect =
   | {
       readonly kind: 'launch';
@@ -163,11 +166,11 @@ export type Effect =
       readonly pool: PoolId;
       readonly bid: Bid;
       readonly reason: string;
-      /** Jobs that it is bought for. */
+      /** Jobs for which the instance is bought. */
       readonly boughtFor?: readonly Beneficiary[];
-      /** How long it is expected to be held, seconds; absent where no limit of the deployment asks. */
+      /** Expected time until release, seconds; absent unless a limit of the deployment needs it. */
       readonly expectedS?: number;
-      /** Of a spot instance: what its loss was forecast to be. */
+      /** Forecast of the loss of a spot instance. */
       readonly forecast?: ForecastAtPurchase;
     }
   | {
@@ -193,20 +196,20 @@ export type Effect =
 
 export type EffectOutcome =
   | { readonly status: 'done'; readonly detail?: string }
-  /** The world said no, for a reason that lasts: what the next cycle must know. */
+  /** A refusal for a lasting reason, which the next cycle must know. */
   | {
       readonly status: 'refused';
       readonly why: RefusedWhy;
       readonly detail: string;
     }
-  /** Did not work and may the next time. `why`: it will not before a person has acted. */
+  /** A failure that may pass. `why`: it lasts until a person acts. */
   | { readonly status: 'failed'; readonly detail: string; readonly why?: 'denied' };
 
 /**
- * `quota`: one that all pools share that `quotaOf` says. `denied`: a right, or a part of the deployment, is missing.
- * `no-answer`: nobody could say for long whether it happened. `unsupported`: the zone does not offer the type, which is
- * normal. `invalid`: the request can never succeed, which is a defect or a deployment that does not fit together.
- * `job-fault`: no request can be made of what the job's record says; the job is held.
+ * `quota`: shared by all pools with the same `quotaOf`. `denied`: a right, or a part of the deployment, is missing.
+ * `no-answer`: the outcome stayed unknown for too long. `unsupported`: the zone does not offer the type, which is
+ * normal. `invalid`: the request can never succeed: a defect, or an inconsistent deployment. `job-fault`: the job's
+ * record allows no valid request; the job is held.
  */
 export type RefusedWhy =
   | 'insufficient-capacity'
@@ -231,13 +234,13 @@ export interface ConsideredOffer {
   readonly verdict: string;
 }
 
-/** A forecast that a decision rested on. */
+/** A forecast behind a decision. */
 export interface ForecastSeen {
   readonly pool: PoolId;
   readonly bid: Bid;
   /** P(interrupted within an hour). */
   readonly pWithinHour: number;
-  /** Who forecast it, out of what: for people. */
+  /** Forecaster and evidence, for people. */
   readonly reason: string;
   /** Null for a bid that no price passes, or a pool without a price. */
   readonly drivers: PriceDrivers | null;
@@ -265,7 +268,7 @@ export interface Explanation {
   }[];
   readonly considered: readonly ConsideredOffer[];
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
-  /** What was forecast of the spot pools that it runs in, or else could best run in; absent where there is none. */
+  /** Forecasts of its spot pools, or of the best ones if it waits; absent without one. */
   readonly forecast?: readonly ForecastSeen[];
   readonly runtime: { readonly medianS: Seconds; readonly p90S: Seconds; readonly basis: string } | null;
 }
@@ -284,24 +287,24 @@ export interface LimitReached {
 export interface PolicyRefusal {
   readonly stage: StageName;
   readonly policy: string;
-  /** What was wrong with it, one line. */
+  /** Fault, one line. */
   readonly why: string;
   /** The policy that answered in its place. */
   readonly standIn: string;
-  /** Whether people are to be told: no decision before was refused for the same reason. */
+  /** True if people are to be told: no earlier decision had this refusal. */
   readonly isNew: boolean;
 }
 
 export const refusalText = ({ stage, policy, why, standIn }: PolicyRefusal): string =>
   `an answer of your policy ${stage}: ${policy} was refused: ${why}; ${standIn} answered in its place`;
 
-/** Tasks that are not to start before an instant, whatever room there is. The last plan to say so holds. */
+/** Earliest start of tasks, whatever room there is. The latest plan's value holds. */
 export interface EarliestStart {
   readonly job: JobId;
   readonly stage: string;
   /** A task that was tried and waits. Absent: all of the stage that wait, those never tried too. */
   readonly index?: number;
-  /** Null: at any time. A back-off after a failure stays. */
+  /** Null: any time. A back-off after a failure stays. */
   readonly notBeforeMs: EpochMs | null;
 }
 
@@ -311,14 +314,14 @@ export interface Plan {
   readonly token: number;
   readonly atMs: EpochMs;
   readonly preset: string;
-  /** How the market was forecast; absent where no forecast was needed, and in plans of versions that kept none. */
+  /** Origin of the market forecast; absent if none was needed, and in plans of versions that kept none. */
   readonly forecast?: ForecastOrigin;
   readonly effects: readonly Effect[];
   /** Absent: nothing new is said of earliest starts. */
   readonly earliest?: readonly EarliestStart[];
-  /** Limits of the deployment that refused a purchase first in this plan; absent: none did. */
+  /** Limits of the deployment that refused a purchase for the first time in this plan; absent: none. */
   readonly limitsReached?: readonly LimitReached[];
-  /** Answers of the user's own policies that were refused; absent: none were. */
+  /** Refused answers of the user's own policies; absent: none. */
   readonly refusedPolicies?: readonly PolicyRefusal[];
   readonly explanations: readonly Explanation[];
   readonly solve: SolveReport;

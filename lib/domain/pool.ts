@@ -21,32 +21,29 @@ export interface Pool {
   readonly type: InstanceType;
   readonly zone: string;
   readonly option: PurchaseOption;
-  /** What the same type costs on demand in this zone. */
+  /** On-demand price of the type in this zone. */
   readonly onDemandUsdPerHour: UsdPerHour;
-  /** Of a reserved pool: how many instances are reserved, and so live at once at most. */
+  /** Size of a reserved pool: the instances reserved, and so the most that live at once. */
   readonly reservedInstances?: number;
 }
 
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>
   poolId(`${type}/${zone}/${option}`);
 
-/**
- * What an id is made of, where only the id is left: of an instance whose pool has gone from the market, or of a stored
- * row.
- */
+/** Parts of an id whose pool record is unknown: an instance whose pool has left the market, or a stored row. */
 export function poolParts(id: PoolId): {
   readonly type: string;
   /** `c5` of `c5.large`. */
   readonly family: string;
   readonly zone: string;
-  /** Ids of stored rows may be of another version: none of the three, then. */
+  /** Option as stored; ids of other versions may hold none of the three. */
   readonly option: string;
 } {
   const [type = '', zone = '', option = ''] = id.split('/');
   return { type, family: type.split('.')[0] ?? type, zone, option };
 }
 
-/** Whether a pool is bought so. For loops: no list is made. */
+/** True for a pool with that purchase option. For hot loops: allocates nothing. */
 export const isBoughtAs = (id: PoolId, option: PurchaseOption): boolean => id.endsWith(`/${option}`);
 export const isSpotPool = (id: PoolId): boolean => id.endsWith('/spot');
 
@@ -65,7 +62,7 @@ export const vcpusOf = (pool: Pool): number => vcpusIn(pool.type.capacity.cpu);
 /** The same in thousandths, as vCPU limits are counted. */
 export const milliCpuOf = (pool: Pool): number => raw(pool.type.capacity.cpu);
 
-/** What an instance-hour is taken to cost now, USD: the quote, or the on-demand price where there is none. */
+/** Assumed price of an instance-hour now, USD: the quote, else the on-demand price. */
 export const usdPerHourOf = (pool: Pool, quote: UsdPerHour | null | undefined): number =>
   raw(quote ?? pool.onDemandUsdPerHour);
 
@@ -74,23 +71,22 @@ export interface PoolView {
   readonly pool: Pool;
   /** Price now; null when the market quotes none (before the first change, or after the trace ends). */
   readonly quote: UsdPerHour | null;
-  /** Whether a launch now is expected to succeed: false while the pool rests after insufficient capacity. */
+  /** False during the back-off after a refusal: a launch now is expected to fail. */
   readonly open: boolean;
   /** Why not open, for explanations. */
   readonly closedReason: string | null;
-  /** Of a pool that rests after refusals: when it is tried again, and refusals in a row. Absent: it does not rest. */
+  /** Back-off after refusals: the time of the next try, and refusals in a row. Absent: none. */
   readonly backOff?: {
     readonly untilMs: EpochMs;
     readonly refusals: number;
     /**
-     * Name of the vCPU quota that was refused, with which all pools under it rest. Absent: the pool rests for a reason
-     * of its own.
+     * Name of the refused vCPU quota; all pools under it are in back-off. Absent: the back-off is this pool's alone.
      */
     readonly quota?: string;
   };
   /**
-   * Of a pool whose vCPU quota refused something lately, mCPU: what live instances under it have, and how many at once
-   * are too much, as far as refusals tell.
+   * vCPU quota that refused something lately, mCPU: vCPUs of live instances under it, and the number that was too many,
+   * as refusals tell.
    */
   readonly quota?: { readonly usedMilliCpu: number; readonly boundMilliCpu: number };
 }

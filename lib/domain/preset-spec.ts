@@ -1,6 +1,6 @@
 /**
- * Presets as data: which policy decides each stage, by name. The shipped ones are lib/policy/presets.ts; users write
- * their own in `presets`.
+ * Presets as data: the name of one policy per stage. The shipped ones are lib/policy/presets.ts; users write their own
+ * in `presets`.
  */
 import { z } from 'zod';
 

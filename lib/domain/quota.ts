@@ -16,13 +16,13 @@ const CLASSES: Readonly<Record<string, string>> = {
   vt: 'g',
   x: 'x',
 };
-/** `Standard (A, C, D, H, I, M, R, T, Z)`: of the rest, by their first letter. */
+/** `Standard (A, C, D, H, I, M, R, T, Z)`: families by their first letter, unless matched before. */
 const STANDARD = /^[acdhimrtz]/;
 
 /**
- * Name of the vCPU quota of EC2 that a pool counts towards, such as `spot/standard`: there is one per purchase option
- * and class of instance families, for a whole region ("Spot Instance quotas", "On-Demand Instance quotas", EC2 user
- * guide). P5 has a spot quota apart from its predecessors; here all of P is one.
+ * Name of a pool's EC2 vCPU quota, such as `spot/standard`: one per purchase option and class of instance families, for
+ * a whole region ("Spot Instance quotas", "On-Demand Instance quotas", EC2 user guide). P5 has a spot quota apart from
+ * its predecessors; here all of P is one.
  */
 export function quotaOf(pool: PoolId): string {
   const { type, option } = poolParts(pool);

@@ -1,6 +1,6 @@
 import { mib, milliCpu, raw, type MiB, type MilliCpu } from '../kernel/units.ts';
 
-/** What a task needs, or an instance has. */
+/** Needs of a task, or capacity of an instance. */
 export interface Resources {
   readonly cpu: MilliCpu;
   readonly memory: MiB;
@@ -8,7 +8,7 @@ export interface Resources {
   readonly disk: MiB;
 }
 
-/** Order of the kinds wherever resources are a vector. */
+/** Order of resources in vectors. */
 export const RESOURCE_KINDS = ['cpu', 'memory', 'gpus', 'disk'] as const;
 
 /** How many kinds there are: the stride of tables of vectors. */
@@ -43,7 +43,7 @@ export const leastOfEach = (a: Resources, b: Resources): Resources => zip(a, b, 
 
 export const times = (r: Resources, n: number): Resources => fromVector(vector(r).map((x) => x * n));
 
-// Kinds are named here alone, and written out: sums, differences and fits are asked for every attempt in every cycle.
+// Resources are named only here, and written out: these functions run for every attempt in every cycle.
 export const plusResources = (a: Resources, b: Resources): Resources => ({
   cpu: milliCpu(raw(a.cpu) + raw(b.cpu)),
   memory: mib(raw(a.memory) + raw(b.memory)),
@@ -58,10 +58,10 @@ export const minusResources = (a: Resources, b: Resources): Resources => ({
   disk: mib(raw(a.disk) - raw(b.disk)),
 });
 
-/** What is free while it is being counted down. */
+/** Free resources, mutable while packing. */
 export type Filling = { -readonly [K in keyof Resources]: Resources[K] };
 
-/** As `minusResources`, in place. */
+/** `minusResources`, in place. */
 export function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
   free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
   free.memory = mib(raw(free.memory) - raw(memory));
@@ -84,7 +84,7 @@ export const fitsFrom = (rows: Float64Array, at: number, free: Resources): boole
   (rows[at + 2] as number) <= free.gpus + SLACK &&
   (rows[at + 3] as number) <= raw(free.disk) + SLACK;
 
-/** Whether `need` fits into `free` (with room for rounding of fractions). */
+/** True if `need` fits into `free`, with a tolerance for rounding of fractions. */
 export const fits = (need: Resources, free: Resources): boolean =>
   raw(need.cpu) <= raw(free.cpu) + SLACK &&
   raw(need.memory) <= raw(free.memory) + SLACK &&
@@ -94,7 +94,7 @@ export const fits = (need: Resources, free: Resources): boolean =>
 /** What sums of fractions may be off by. */
 export const SLACK = 1e-6;
 
-/** How many of `need` fit into `free` at once. */
+/** Number of times that `need` fits into `free`. */
 export const countFits = (need: Resources, free: Resources): number =>
   Math.max(
     0,
@@ -123,7 +123,7 @@ export const machinesFor = (sum: ArrayLike<number>, capacity: Resources): number
 const countOf = (need: number, free: number): number => (need > 0 ? Math.floor(free / need + 1e-9) : Infinity);
 
 /**
- * Largest fraction that `need` takes of `capacity` over all kinds: the dominant share, by which costs are attributed.
+ * Dominant share: the largest fraction of `capacity` that `need` takes, over all resources. Costs are attributed by it.
  */
 export const dominantShare = (need: Resources, capacity: Resources): number =>
   Math.max(

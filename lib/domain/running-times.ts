@@ -2,10 +2,9 @@ import { add, raw, seconds, type Seconds } from '../kernel/units.ts';
 import { distribution, type Distribution } from './distribution.ts';
 
 /**
- * Running times of the tasks of a stage that have succeeded, in bounded space: how many fell into each of a few bins of
- * equal ratio (DDSketch: Masson, Rim, Lee, VLDB 2019, section 2). Bin i holds times in (r^(i-1), r^i] seconds; any
- * quantile is within ACCURACY of the true one. Where times span more than MAX_BINS bins, the shortest share the lowest
- * bin. The same times in any order give the same counts.
+ * Running times of a stage's successful tasks in bounded space: counts in bins of equal ratio (DDSketch: Masson, Rim,
+ * Lee, VLDB 2019, section 2). Bin i holds times in (r^(i-1), r^i] seconds; any quantile is within ACCURACY of the true
+ * one. If times span more than MAX_BINS bins, the shortest share the lowest bin. Counts do not depend on the order.
  */
 export interface RunningTimes {
   readonly count: number;
@@ -25,10 +24,10 @@ export const MAX_BINS = 64;
 const LEAST_S = 0.001;
 
 const binOf = (s: number): number => Math.ceil(Math.log(Math.max(s, LEAST_S)) / Math.log(RATIO));
-/** The time of a bin that is within ACCURACY of all others of it. */
+/** Representative time of a bin, within ACCURACY of all its times. */
 const timeOf = (bin: number): number => (2 * RATIO ** bin) / (RATIO + 1);
 
-/** With one more. O(MAX_BINS). */
+/** Adds one time. O(MAX_BINS). */
 export function withTime(times: RunningTimes | undefined, runtimeS: Seconds): RunningTimes {
   const bin = binOf(raw(runtimeS));
   if (times === undefined) return { count: 1, sumS: runtimeS, first: bin, counts: [1] };

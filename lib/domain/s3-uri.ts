@@ -1,15 +1,15 @@
 import type { StageSpec } from './job.ts';
 
-/** `s3://bucket/folder`: where a job's files lie on AWS, in the place of a folder of this machine. */
+/** `s3://bucket/folder`: place of a job's files on AWS, instead of a folder of this machine. */
 export const isS3Uri = (text: string): boolean => /^s3:/i.test(text);
 
 export interface S3Uri {
   readonly bucket: string;
-  /** Without a slash at its beginning or end; empty: the whole bucket. */
+  /** Without a slash at either end; empty: the whole bucket. */
   readonly key: string;
 }
 
-/** Bucket names: S3 User Guide, "General purpose bucket naming rules". Null for what is no such URI. */
+/** Bucket names: S3 User Guide, "General purpose bucket naming rules". Null if the text is not such a URI. */
 export function parseS3Uri(text: string): S3Uri | null {
   const [, bucket, key] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([^]*))?$/.exec(text) ?? [];
   if (bucket === undefined) return null;
@@ -26,7 +26,7 @@ export const jobFolder = (bucket: string, job: string): string =>
   `s3://${bucket}/${WORK_PREFIX}${encodeURIComponent(job)}`;
 export const WORK_PREFIX = 'work/';
 
-/** What local mode cannot reach: `stages.NAME.KEY` of each. */
+/** Places that local mode cannot reach, each as `stages.NAME.KEY`. */
 export const s3Places = (stages: readonly StageSpec[]): readonly string[] =>
   stages.flatMap(({ name, workdir, inputs, outputs }) =>
     Object.entries({ workdir: [workdir], inputs, outputs })

@@ -1,6 +1,6 @@
 /**
- * References to secrets, as job files write them: a name, or `ssm:` and a name. Where a value lies is the place's own
- * affair: AWS keeps it in Secrets Manager or Parameter Store, local mode in a file or in the engine's environment.
+ * References to secrets, as job files write them: a name, or `ssm:` and a name. The driver decides where a value is
+ * kept: AWS in Secrets Manager or Parameter Store, local mode in a file or in the engine's environment.
  */
 export const SECRET_REF = /^(?:ssm:)?[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 

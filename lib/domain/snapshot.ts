@@ -6,21 +6,21 @@ import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
 
-/** Tasks of one stage that are alike to every policy: same needs, same progress. The unit that plans are made of. */
+/** Tasks of one stage that no policy can tell apart: same needs, same progress. Plans are made of groups. */
 export interface PendingGroup {
   readonly id: GroupId;
   readonly job: JobId;
   readonly class: JobClass;
   readonly stage: StageSpec;
-  /** How many tasks; >= 1. */
+  /** Number of tasks; >= 1. */
   readonly count: number;
-  /** Which ones: never-tried tasks are the range from `freshFrom`, tried ones are listed. One of the two is empty. */
+  /** Task indices: never-tried tasks are the range from `freshFrom`, tried ones are listed. One of the two is empty. */
   readonly members: { readonly freshFrom: number } | { readonly indices: readonly number[] };
-  /** Work that a checkpoint keeps for each of them. */
+  /** Work of each task that its checkpoint holds. */
   readonly keptS: Seconds;
-  /** Each of them ran longer than that before, kept or not (work-to-do.ts). Absent: what is kept. */
+  /** Lower bound of each task's running time, from earlier attempts, saved or not (work-to-do.ts). Absent: `keptS`. */
   readonly ranS?: Seconds;
-  /** Target of the move for which its one task was stopped; absent where the task goes wherever there is room. */
+  /** Target of the move for which its one task was stopped; absent: no target. */
   readonly goesTo?: InstanceId;
   readonly submittedMs: EpochMs;
   /** The job's deadline; null for best-effort. */
@@ -30,29 +30,28 @@ export interface PendingGroup {
 }
 
 /**
- * An attempt that holds capacity, with what policies may know of it. Nothing of it changes with the time alone: how far
- * it is at an instant is asked with `workDoneS` and `workKeptS`, so that it is the same from cycle to cycle until its
- * attempt changes.
+ * An attempt that holds capacity, as policies see it. It does not change with time alone, so that the record stays the
+ * same from cycle to cycle: progress at an instant is computed by `workDoneS` and `workKeptS`.
  */
 export interface RunningTask {
   readonly attempt: Attempt;
   readonly class: JobClass;
   readonly stage: StageSpec;
   readonly deadlineMs: EpochMs | null;
-  /** Of its running time what goes into reading its checkpoint, which is no progress. */
+  /** Part of its running time for reading its checkpoint, which is no progress. */
   readonly readS: Seconds;
-  /** Work, of all that was ever done, that a checkpoint holds. */
+  /** Work of all attempts that a checkpoint holds. */
   readonly savedS: Seconds;
   /**
-   * Its task ran longer than that in an attempt before, which was lost (work-to-do.ts). Absent: nothing beyond what it
+   * Lower bound of its task's running time, from an earlier attempt that was lost (work-to-do.ts). Absent: the work it
    * resumed from.
    */
   readonly ranS?: Seconds;
-  /** Stops of its task so far that we decided. Absent: none. */
+  /** Stops of its task so far by our own decision. Absent: none. */
   readonly ownStops?: OwnStops;
   /**
-   * Another of its stage, perhaps over by now, that is as far at any time: what is left of both is worked out once
-   * (lib/cycle/state/alike.ts). Absent: it is like nothing but itself.
+   * An attempt of the same stage, perhaps ended, with equal progress at any time: remaining work is computed once for
+   * both (lib/cycle/state/alike.ts). Absent: none.
    */
   readonly like?: RunningTask;
 }
@@ -64,18 +63,18 @@ export function workDoneS({ attempt, readS }: Pick<RunningTask, 'attempt' | 'rea
   return add(resumedFromS, most(ZERO_S, sub(ranS, readS)));
 }
 
-/** Of which a checkpoint holds. */
+/** Part of `workDoneS` that a checkpoint holds. */
 export const workKeptS = (running: Pick<RunningTask, 'attempt' | 'readS' | 'savedS'>, nowMs: EpochMs): Seconds =>
   least(workDoneS(running, nowMs), running.savedS);
 
-/** A live instance with what is free on it. */
+/** A live instance with its free resources. */
 export interface InstanceView {
   readonly instance: Instance;
   readonly pool: Pool;
   /** Capacity less the needs of its attempts. */
   readonly free: Resources;
   readonly attempts: readonly RunningTask[];
-  /** What `attempts` are like, mostly each once: all that asking them how far they are can tell. Absent: themselves. */
+  /** One of each group of alike `attempts`, for questions about progress alone. Absent: `attempts` themselves. */
   readonly distinct?: readonly RunningTask[];
 }
 
@@ -89,9 +88,9 @@ export interface BlockedJob {
 }
 
 export interface Limits {
-  /** Most vCPUs running at once over all pools (EC2: the vCPU quota; locally: what the machine can carry). */
+  /** Most vCPUs running at once over all pools (EC2: the vCPU quota; locally: the machine's capacity). */
   readonly vcpus: number;
-  /** How a person raises it, as the end of a sentence. Absent: the driver does not say. */
+  /** Way to raise it, as the end of a sentence. Absent: the driver does not say. */
   readonly raisedBy?: string;
 }
 
@@ -102,7 +101,7 @@ export interface Budget {
   readonly spentUsd: number;
   /** The most that live instances may still charge to the job before they can be given back. */
   readonly reservedUsd: number;
-  /** Expected cost of instances bought for the job that it has not come to yet, beyond what is reserved. */
+  /** Expected future cost of instances bought for the job, beyond the reserved amount. */
   readonly heldUsd: number;
 }
 
@@ -112,43 +111,40 @@ export type Period = 'day' | 'month';
 export interface SpendingLimit {
   readonly period: Period;
   readonly limitUsd: number;
-  /** In this period, on instances that have ended. */
+  /** Cost of ended instances in this period. */
   readonly settledUsd: number;
-  /** The same with what has accrued on live instances. */
+  /** The same, with the accrued cost of live instances. */
   readonly spentUsd: number;
-  /** What live instances are expected to cost yet within the period. */
+  /** Expected cost of live instances in the rest of the period. */
   readonly committedUsd: number;
   /** End of the period. */
   readonly untilMs: EpochMs;
-  /** Whether people were told that it is reached. */
+  /** True if people have been told that it is reached. */
   readonly isReached: boolean;
 }
 
-/** A job that this decision leaves out. Its running tasks stay where they are; none of its tasks starts. */
+/** A job that this decision leaves out. Its running tasks stay; none of its tasks starts. */
 export interface SetAside {
   readonly job: Job;
-  /**
-   * held: the job is at fault. undecided: it is decided on in a later cycle. disk: there is no room for what tasks
-   * write.
-   */
+  /** held: the job is at fault. undecided: a later cycle decides on it. disk: there is no room for its files. */
   readonly why: 'held' | 'undecided' | 'disk';
   /** One sentence. */
   readonly detail: string;
 }
 
-/** One consistent picture; the only input of the pure stages besides forecasts and configuration. */
+/** One consistent picture of the world; the only input of the pure stages besides forecasts and configuration. */
 export interface Snapshot {
   readonly nowMs: EpochMs;
   /** Jobs that are not over. */
   readonly jobs: ReadonlyMap<JobId, Job>;
-  /** Jobs that are left out of `jobs`. Absent: none. */
+  /** Jobs left out of `jobs`. Absent: none. */
   readonly setAside?: readonly SetAside[];
-  /** Tried tasks that wait, of those jobs that may start something. */
+  /** Waiting tasks with earlier attempts, of jobs that may start something. */
   readonly tasks: readonly Task[];
   readonly groups: readonly PendingGroup[];
   readonly running: readonly RunningTask[];
   readonly blocked: readonly BlockedJob[];
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly instances: Pick<ReadonlyMap<InstanceId, InstanceView>, 'get' | 'values' | 'size'>;
   readonly pools: readonly PoolView[];
   /** Spent so far of jobs with a limit, accrued to now. */
@@ -156,34 +152,34 @@ export interface Snapshot {
   /** Money of jobs with a limit; absent: no job has one. */
   readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
-  /** Limits of the whole deployment; absent: it has none. */
+  /** Limits of the whole deployment; absent: none. */
   readonly spendingLimits?: readonly SpendingLimit[];
-  /** Absent, or of something else than what runs here: parts are looked for whenever they are asked for. */
+  /** Parts found already. Absent, or of another snapshot: parts are searched when asked for. */
   readonly parts?: SnapshotParts;
 }
 
-/** Parts of what runs that are asked for in each cycle, in no order. */
+/** Parts of the running tasks that each cycle asks for, unordered. */
 export interface RunningParts {
   readonly stopping: readonly RunningTask[];
-  /** What runs before a deadline on capacity that may be taken away. */
+  /** Tasks with a deadline that run on interruptible capacity. */
   readonly atRisk: readonly RunningTask[];
 }
 
-/** Parts of what is rented that are asked for in each cycle. */
+/** Parts of the live instances that each cycle asks for. */
 export interface InstanceParts {
-  /** Those that may be given a task, by pool. In no order. */
+  /** Instances that may take a task, by pool, unordered. */
   readonly takingTasks: ReadonlyMap<PoolId, readonly InstanceView[]>;
   /** The others: going away, or recommended to be left. */
   readonly leaving: readonly InstanceView[];
-  /** What nothing runs on. */
+  /** Instances without attempts. */
   readonly idle: readonly InstanceView[];
 }
 
 type Parted = Pick<Snapshot, 'running' | 'instances'>;
 
 /**
- * Parts of one picture, each found when it is first asked for: O(running tasks) or O(instances). Known from the
- * beginning to whoever keeps what runs by difference.
+ * Parts of one snapshot, each found on first use: O(running tasks) or O(instances). A keeper of running tasks by
+ * difference hands them in from the beginning.
  */
 export class SnapshotParts {
   readonly #of: Parted;
@@ -198,7 +194,7 @@ export class SnapshotParts {
     this.#instances = known.instances ?? null;
   }
 
-  /** False for a snapshot of which something else runs than in the one that this was made of. */
+  /** False for a snapshot with other running tasks or instances than the one this was made of. */
   isOf({ running, instances }: Parted): boolean {
     return this.#of.running === running && this.#of.instances === instances;
   }
@@ -237,11 +233,11 @@ type WithParts = Pick<Snapshot, 'running' | 'instances' | 'parts'>;
 
 const partsOf = (of: WithParts): SnapshotParts => (of.parts?.isOf(of) === true ? of.parts : new SnapshotParts(of));
 
-/** The same snapshot, of which each part is looked for once at most. */
+/** The same snapshot, with each part searched at most once. */
 export const withParts = (snapshot: Snapshot): Snapshot =>
   snapshot.parts?.isOf(snapshot) === true ? snapshot : { ...snapshot, parts: new SnapshotParts(snapshot) };
 
-/** What runs of each job, in the snapshot's order. */
+/** Running tasks of each job, in the snapshot's order. */
 export const runningByJob = (of: WithParts): ReadonlyMap<JobId, readonly RunningTask[]> => partsOf(of).byJob;
 
 export const runningParts = (of: WithParts): RunningParts => partsOf(of).running;
@@ -254,7 +250,7 @@ export const isStopping = ({ attempt }: RunningTask): boolean => attempt.state =
 export const isAtRisk = ({ attempt, deadlineMs }: RunningTask, on: Pool | undefined): boolean =>
   deadlineMs !== null && attempt.state === 'running' && on?.option === 'spot';
 
-/** Of these attempts those that run, by id. O(running tasks), of which only these are put into the map. */
+/** The running ones of these attempts, by id. O(running tasks), but the map holds these alone. */
 export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): ReadonlyMap<AttemptId, RunningTask> {
   const wanted = new Set(ids);
   const found = new Map<AttemptId, RunningTask>();
@@ -263,9 +259,8 @@ export function runningNamed(snapshot: Snapshot, ids: Iterable<AttemptId>): Read
 }
 
 /**
- * Running times of what has succeeded of a stage that waits or runs; null while nothing has, and of a stage of one
- * task, which has no siblings. Tasks that an earlier version finished are not among them. O(stages of the job),
- * whatever the number of tasks.
+ * Running times of a stage's successful tasks; null while there is none, and for a stage of one task, which has no
+ * siblings. Tasks finished by an earlier version are not counted. O(stages of the job), whatever the number of tasks.
  */
 export const finishedTimes = (
   { jobs }: Pick<Snapshot, 'jobs'>,

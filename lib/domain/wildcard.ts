@@ -1,7 +1,7 @@
 /**
- * Whether `text` matches `pattern`, in which `*` stands for any characters, none included. Greedy with one place to
- * return to (the last star), as in Kirk J. Krauss, "Matching Wildcards: An Algorithm" (Dr. Dobb's, 2008): O(pattern x
- * text) steps at most, no memory. Never compiled to a regular expression: `.*.*.*x` backtracks exponentially.
+ * True if `text` matches `pattern`; `*` stands for any characters, also none. Greedy, with one backtracking point (the
+ * last star), as in Kirk J. Krauss, "Matching Wildcards: An Algorithm" (Dr. Dobb's, 2008): O(pattern x text) steps at
+ * most, no memory. Never compiled to a regular expression: `.*.*.*x` backtracks exponentially.
  */
 export function matchesWildcard(pattern: string, text: string): boolean {
   let p = 0;

@@ -1,7 +1,7 @@
 /**
- * What tasks have yet to run, those that wait and those that run. One that began before is known to run longer than it
- * ran then, whether that was kept or not: as if it had never run, a task that outlived the short part of its forecast
- * would be thought short again each time it begins.
+ * Remaining work of waiting and running tasks. A task with an earlier attempt runs longer than that attempt did, saved
+ * or not. Without this bound, a task that outlived the short part of its forecast would be thought short again at each
+ * start.
  */
 import { add, isZero, most, raw, seconds, sub, type EpochMs, type Seconds } from '../kernel/units.ts';
 import {
@@ -15,10 +15,10 @@ import {
 import type { Task } from './job.ts';
 import { workDoneS, type PendingGroup, type RunningTask } from './snapshot.ts';
 
-/** How far a task is, from where it would go on, and how long it ran before, kept or not. */
+/** Progress of a task at its next start, and the lower bound of its running time. */
 export type Begun = Pick<PendingGroup | Task, 'keptS' | 'ranS'>;
 
-/** A task that runs, where it stays: it goes on from all that it has done by then. */
+/** Progress of a running task that stays: it goes on from all that it has done by then. */
 export function begunBy(running: Pick<RunningTask, 'attempt' | 'readS' | 'ranS'>, nowMs: EpochMs): Required<Begun> {
   const doneS = workDoneS(running, nowMs);
   return { keptS: doneS, ranS: running.ranS === undefined ? doneS : most(doneS, running.ranS) };
@@ -27,10 +27,10 @@ export function begunBy(running: Pick<RunningTask, 'attempt' | 'readS' | 'ranS'>
 /** Work done at least once: the whole running time is longer. */
 export const doneOnceS = ({ keptS, ranS }: Begun): Seconds => (ranS === undefined ? keptS : most(keptS, ranS));
 
-/** Of that what is done again. */
+/** Work that the next attempt repeats. */
 const againS = (of: Begun): number => raw(sub(doneOnceS(of), of.keptS));
 
-/** Running time to come, from what is kept, by the running time in all; of what never ran the very same. */
+/** Remaining running time from the saved progress; for a task that never ran, the same distribution. */
 export function workToDo(runtime: Distribution, of: Begun): Distribution {
   if (isZero(doneOnceS(of))) return runtime;
   const left = remaining(runtime, doneOnceS(of));

@@ -11,7 +11,7 @@ export interface Clock {
   sleep(d: Seconds, signal?: AbortSignal): Promise<void>;
 }
 
-/** What a scaled clock needs of the machine: injected, so that the kernel itself reads no real time. */
+/** Time source of a scaled clock, injected so that the kernel itself reads no real time. */
 export interface WallTime {
   /** Milliseconds since the epoch; may jump. */
   epochMs(): number;
@@ -20,10 +20,7 @@ export interface WallTime {
   setTimer(ms: number, fire: () => void): () => void;
 }
 
-/**
- * Where engine time stands against the wall: `engine = engineMs + (wall - wallMs) * speed`. Stored, so a restart
- * resumes it.
- */
+/** Anchor of engine time: `engine = engineMs + (wall - wallMs) * speed`. Stored, so a restart resumes it. */
 export interface ClockAnchor {
   readonly wallMs: number;
   readonly engineMs: number;

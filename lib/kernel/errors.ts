@@ -1,6 +1,6 @@
 /**
- * One error type for what people and machines can act on. `code` is stable and documented (docs/reference/errors.md is
- * generated from this table); the four texts answer: what failed, what it got, what is allowed, what to do next.
+ * One error type for people and machines. `code` is stable and documented (docs/reference/errors.md is generated from
+ * this table); the four texts answer: what failed, what it got, what is allowed, what to do next.
  */
 export const ERROR_CODES = {
   usage: { http: 400, exit: 2, retryable: false, about: 'The command line or request is not of the expected form.' },
@@ -160,15 +160,15 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface ErrorFacts {
-  /** What failed, one sentence. */
+  /** Failure, one sentence. */
   readonly what: string;
-  /** What it got. */
+  /** Actual value. */
   readonly got?: string;
-  /** What is allowed. */
+  /** Allowed values. */
   readonly allowed?: string;
   /** The next step. */
   readonly next?: string;
-  /** Where in the input: a path such as `stages[1].resources.memory`, or `file:line`. */
+  /** Place in the input: a path such as `stages[1].resources.memory`, or `file:line`. */
   readonly at?: string;
   /** Every further finding, when several were reported at once. */
   readonly issues?: readonly Issue[];

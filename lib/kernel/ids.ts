@@ -41,7 +41,7 @@ export function timeOrderedText(now: EpochMs, random: Uniform): string {
   return time + randomText(random, 8);
 }
 
-/** When `timeOrderedText` made it, epoch ms to the second; null for what it did not make. */
+/** Time at which `timeOrderedText` made the text, epoch ms to the second; null for other texts. */
 export function timeOfText(text: string): number | null {
   if (text.length !== 15 || [...text].some((c) => !CROCKFORD.includes(c))) return null;
   return [...text.slice(0, 7)].reduce((sum, c) => sum * 32 + CROCKFORD.indexOf(c), 0) * 1000;

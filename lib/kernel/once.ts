@@ -1,6 +1,6 @@
 /**
- * Made when it is first asked for; what it is made from is then let go. A constant of a module where `make` is pure: no
- * start of a process waits for what it may not need.
+ * Lazy value: `make` runs on first use and is then released. At the top of a module `make` is pure, and no process pays
+ * at its start for a value that it may not need.
  */
 export function once<T>(make: () => T): () => T {
   let source: (() => T) | null = make;

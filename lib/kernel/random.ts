@@ -1,7 +1,7 @@
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Uniform draws in [0, 1). Also the shape that d3-random takes as a source. */
+/** Uniform draws in [0, 1). Also the interface of d3-random's sources. */
 export type Uniform = () => number;
 
 /**

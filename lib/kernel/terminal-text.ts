@@ -18,7 +18,7 @@ const shown = (control: string): string => {
   return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`;
 };
 
-/** One line of foreign text: control characters are shown instead of obeyed. */
+/** One line of foreign text with its control characters made visible. */
 export const visible = (text: string): string => text.replaceAll(CONTROL, shown);
 
 /** Text of our own with foreign text in it: line ends, tabs and colours stay, every other control is shown. */
@@ -29,13 +29,13 @@ export const terminalText = (text: string): string =>
     return codes.split(';').every((code) => HARMLESS.test(code)) ? found : shown(found[0] ?? '') + found.slice(1);
   });
 
-/** Text for a stream: for a terminal without what it would obey, for files and pipes as it is. */
+/** Text for a stream: a terminal gets no control characters, files and pipes get the text as it is. */
 export const textFor = ({ isTTY }: { readonly isTTY?: boolean }, text: string): string =>
   isTTY === true ? terminalText(text) : text;
 
 /**
  * Output of a program, piece by piece. Colours are dropped, for they can hide text; a carriage return, with which a
- * program writes over its own line, begins a new line. Other controls but tabs and line ends are shown.
+ * program writes over its own line, begins a new line. Other controls are shown, except tabs and line ends.
  */
 export class ForeignOutput {
   /** The last piece ended with a carriage return, whose line feed may follow. */

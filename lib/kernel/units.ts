@@ -32,7 +32,7 @@ export const milliCpu = (thousandths: number): MilliCpu => thousandths as unknow
 /** The number inside, in the unit that the type names. */
 export const raw = (q: Quantity<string>): number => q as unknown as number;
 
-/** The number inside, or null: for JSON and rows that have no value. */
+/** The number inside, or null: for JSON and rows with an empty value. */
 export const rawOrNull = (q: Quantity<string> | null): number | null => (q === null ? null : raw(q));
 
 /** Quantities that add up. Instants do not. */
@@ -72,11 +72,11 @@ export const plus = (t: EpochMs, d: Seconds): EpochMs => epochMs(raw(t) + raw(d)
 export const minus = (t: EpochMs, d: Seconds): EpochMs => epochMs(raw(t) - raw(d) * 1000);
 /** Time from `from` to `to`; negative when `to` is earlier. */
 export const between = (from: EpochMs, to: EpochMs): Seconds => seconds((raw(to) - raw(from)) / 1000);
-/** As `between`, a plain number: for calculations with numbers whose names end in `S`. */
+/** `between` as a plain number, for names that end in `S`. */
 export const secondsBetween = (from: EpochMs, to: EpochMs): number => (raw(to) - raw(from)) / 1000;
-/** As `between` in milliseconds: for windows and shares of them. */
+/** `between` in milliseconds: for windows and shares of them. */
 export const msBetween = (from: EpochMs, to: EpochMs): number => raw(to) - raw(from);
-/** What a rate costs over a time. */
+/** Cost of a rate over a time. */
 export const cost = (rate: UsdPerHour, time: Seconds): Usd => usd((raw(rate) * raw(time)) / 3600);
 
 /** Plain numbers in the units that people read. */

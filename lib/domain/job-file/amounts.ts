@@ -58,7 +58,7 @@ const oneOf = (units: object): string =>
     .sort((a, b) => b.length - a.length)
     .join('|');
 
-/** What the job file's schema says of these strings; also what parses them. */
+/** Patterns of these strings, for the job file's schema and for parsing. */
 export const DURATION_PATTERN = new RegExp(`^(?:\\s*${NUMBER}\\s*(?:${oneOf(TIME_UNITS)}))+\\s*$`);
 export const SIZE_PATTERN = new RegExp(`^\\s*${NUMBER}\\s*(?:${oneOf(SIZE_UNITS)})\\s*$`);
 export const CPU_PATTERN = new RegExp(`^\\s*${NUMBER}m?\\s*$`);
@@ -99,7 +99,7 @@ export function sizeText(bytes: number): string {
   return `${Number(quantity.toPrecision(3))} ${unit}`;
 }
 
-/** Whole thousandths of a vCPU, rounded up. Null for what is no amount. */
+/** Whole thousandths of a vCPU, rounded up. Null if the text is not an amount. */
 export function parseCpu(text: string | number): MilliCpu | null {
   if (typeof text === 'string' && !CPU_PATTERN.test(text)) return null;
   const isThousandths = typeof text === 'string' && text.trim().endsWith('m');

@@ -6,10 +6,7 @@ interface Stage {
   readonly dependsOn?: readonly string[] | undefined;
 }
 
-/**
- * What is wrong with the names of stages and what they depend on: repeated, missing, in a circle. O(stages +
- * dependencies).
- */
+/** Faults in stage names and dependencies: repeated, missing, circular. O(stages + dependencies). */
 export function dependencyFindings(stages: readonly Stage[]): Finding[] {
   const findings: Finding[] = [];
   const graph = new Graph({ directed: true });
@@ -41,7 +38,7 @@ export function dependencyFindings(stages: readonly Stage[]): Finding[] {
   return findings;
 }
 
-/** One circle within nodes that all reach one another: follow edges inside until a node comes again. */
+/** One circle among nodes that all reach one another: follow inner edges until a node repeats. */
 function circleIn(graph: Graph, group: readonly string[]): string[] {
   const inside = new Set(group);
   const walk: string[] = [];

@@ -1,4 +1,4 @@
-/** A job file that uses most keys: in the reference page, and parsed by the tests. */
+/** A job file with most keys: shown in the reference page, parsed by tests. */
 export const COMPLETE_EXAMPLE = `# Yesterday's satellite scenes: cut, analyse in parallel, join.
 name: scenes-2026-11-21
 owner: ana@example.org

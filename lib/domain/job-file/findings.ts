@@ -16,15 +16,15 @@ export interface Finding {
   readonly atKey?: boolean;
 }
 
-/** More help nobody reads. */
+/** Limit of the listed findings: nobody reads more. */
 const MAX_ISSUES = 50;
 const MAX_SHOWN = 80;
 const MAX_SHOWN_DEPTH = 8;
 
-/** Where a path lies in the text: `file:line:column`; null when that is not known. */
+/** Position of a path in the text: `file:line:column`; null if unknown. */
 export type Locate = (path: Path, atKey: boolean) => string | null;
 
-/** One error for all findings; its code is theirs where they agree. */
+/** One error for all findings; its code is the common one, if they agree. */
 export function refuse(findings: readonly Finding[], locate: Locate): EbbError {
   const codes = new Set(findings.map((f) => f.code));
   const [only] = codes;
@@ -48,8 +48,8 @@ export const pathText = (path: Path): string =>
   path.reduce<string>((sum, p) => (typeof p === 'number' ? `${sum}[${p}]` : sum === '' ? p : `${sum}.${p}`), '');
 
 /**
- * What Zod found, in words that name what was got and what is allowed. Only for those that are shown an unknown key's
- * neighbours are looked for.
+ * Zod's findings as sentences: got, allowed. Neighbours of an unknown key are searched only for findings that are
+ * shown.
  */
 export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
   const allowed = new AllowedKeys();
@@ -88,7 +88,7 @@ function sentence(issue: z.core.$ZodIssue): string {
     .replace(/, received \w+$/, '');
 }
 
-/** The beginning of the value as JSON; what is nested deeper than anybody reads (or the stack goes) is left out. */
+/** Beginning of the value as JSON, without its deepest nesting. */
 function shown(value: unknown): string {
   const depths = new Map<unknown, number>();
   const json = JSON.stringify(value, function (this: unknown, _key, part: unknown) {
@@ -118,7 +118,7 @@ interface Schema {
 
 const alternatives = (schema: Schema): readonly Schema[] => [schema, ...(schema.anyOf ?? [])];
 
-/** The parts of the schema that describe what lies at a path. */
+/** Parts of the schema that describe the value at a path. */
 function schemasAt(path: Path): readonly Schema[] {
   return path.reduce<readonly Schema[]>(
     (at, part) =>
@@ -133,11 +133,11 @@ const keysOf = (schemas: readonly Schema[]): string[] => [
 
 interface Allowed {
   readonly keys: readonly string[];
-  /** Keys that are allowed below each of them. */
+  /** Allowed keys below each of them. */
   readonly below: readonly { readonly key: string; readonly keys: readonly string[] }[];
 }
 
-/** By path, indexes aside: of many jobs of one file the same keys are unknown. */
+/** Cache of allowed keys by path without indexes: many jobs of a file have the same unknown keys. */
 class AllowedKeys {
   readonly #known = new Map<string, Allowed>();
 
@@ -153,7 +153,7 @@ class AllowedKeys {
   }
 }
 
-/** Names the nearest key, or the place where a key of this very name belongs; else the keys that are allowed there. */
+/** Names the nearest key, or the place of a key with this very name; else the keys allowed here. */
 function unknownKey(key: string, { keys: here, below }: Allowed): string {
   const elsewhere = below.find(({ keys }) => keys.includes(key));
   const said = `unknown key ${shown(key)}`;

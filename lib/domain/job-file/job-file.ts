@@ -4,7 +4,7 @@ import { normalise, type NormaliseOptions } from './normalise.ts';
 import { readDocuments, type TextDocument, type TextOptions } from './text.ts';
 
 export interface ParseOptions extends TextOptions {
-  /** Folder of the job file, absolute: what relative working directories are relative to. */
+  /** Folder of the job file, absolute; relative working directories start here. */
   readonly baseDir: string;
   /** Owner where the file names none. */
   readonly defaultOwner: string;
@@ -19,7 +19,7 @@ export function parseJobs(text: string, options: ParseOptions): readonly JobSpec
   return readDocuments(text, options).map((document) => normaliseLocated(document, options));
 }
 
-/** The same of one document. */
+/** Job of one document. */
 export const normaliseLocated = ({ json, locate }: TextDocument, options: NormaliseOptions): JobSpec =>
   normalise(json, options, locate);
 

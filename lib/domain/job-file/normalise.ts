@@ -34,9 +34,9 @@ const DEFAULT_RESOURCES: Resources = { ...NO_RESOURCES, cpu: milliCpu(1000), mem
 const ONLY_STAGE = 'main';
 
 /**
- * A job file as data, checked and brought into one form. Throws EbbError `job-file.invalid`, `job-file.dependency`,
- * `job-file.cycle` or `job.not-in-version` with every finding; what depends on several keys is looked at once each key
- * is right by itself. Pure; never throws anything else, whatever `json` is.
+ * Job of a job file, checked, in one form. Pure. Throws only EbbError `job-file.invalid`, `job-file.dependency`,
+ * `job-file.cycle` or `job.not-in-version` with every finding. Rules over several keys are checked once each key is
+ * right by itself.
  */
 export function normalise(json: unknown, options: NormaliseOptions, locate: Locate): JobSpec {
   if (options.baseDir !== null && !isAbsolute(options.baseDir)) {
@@ -203,7 +203,7 @@ function valueOf(value: JobFile['value']): ValueSpec {
   return { onTimeUsd: value?.onTime === undefined ? null : usd(value.onTime), worthlessAfterS: after ?? null };
 }
 
-/** What a stage leaves out is taken from the top of the file, then from the defaults; env and resources key by key. */
+/** Missing keys of a stage come from the top of the file, then from the defaults; env and resources key by key. */
 function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): StageSpec {
   const workdir = stage.workdir ?? top.workdir;
   const image = stage.image ?? top.image;
@@ -252,6 +252,6 @@ const checkpointOf = (c: SharedKeys['checkpoint']): Checkpoint | null =>
     ? null
     : { signal: c.signal ?? 'SIGUSR1', graceS: c.grace ?? seconds(DEFAULT_GRACE_S), everyS: c.every ?? null };
 
-/** Without the keys that are absent: an absent list allows all. */
+/** Constraints without absent keys: an absent list allows all. */
 const constraintsOf = (c: ConstraintsFile): Constraints =>
   Object.fromEntries(Object.entries(c).filter(([, value]) => value !== undefined));

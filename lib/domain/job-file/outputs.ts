@@ -15,16 +15,15 @@ interface Written {
 }
 
 const INDEX = '{index}';
-/** More nobody reads. */
+/** Limit of the listed findings: nobody reads more. */
 const MAX_FINDINGS = 50;
 /** Numbers of a path that are tried as an index. */
 const MAX_NUMBERS = 32;
 
 /**
- * Output paths that several tasks would write at the same time, as far as a job file tells: one path for all tasks of a
- * stage, or one path for two stages of which neither waits for the other. Patterns with wildcards are left out, since
- * nobody knows which files they will find; so are folders, which end with a slash. O(paths), and O(stages) for each
- * path that several stages write.
+ * Output paths that several tasks could write at the same time: one path for all tasks of a stage, or one path for two
+ * stages that may run side by side. Patterns with wildcards are left out, because their files are unknown; so are
+ * folders, which end with a slash. O(paths), and O(stages) for each path that several stages write.
  */
 export function outputFindings(
   stages: readonly StageSpec[],
@@ -98,7 +97,7 @@ function indexed(
   });
 }
 
-/** For each stage, those that have ended before it starts. Stages depend on one another without a circle. */
+/** For each stage, all stages that end before it starts. Dependencies have no circle. */
 function ancestorsOf(stages: readonly StageSpec[]): readonly ReadonlySet<number>[] {
   const numbers = new Map(stages.map((s, i) => [s.name, i]));
   const known: ReadonlySet<number>[] = [];

@@ -19,7 +19,7 @@ import { expandIndex } from './index-expansion.ts';
 /*
  * The job file, key by key. The input form of this schema is what people write, what editors check (JSON Schema) and
  * what the API takes; its output has units resolved. Defaults are applied by lib/domain/job-file/normalise.ts, because
- * a key that a stage leaves out is looked for at the top of the file first; `default` below documents them.
+ * a key missing in a stage comes from the top of the file first; `default` below documents them.
  */
 
 export const LIMITS = {
@@ -33,7 +33,7 @@ export const LIMITS = {
    */
   constraintEntries: 2000,
   /**
-   * Characters of inputs and outputs of all stages together, braces written out: what is at the top counts for each
+   * Characters of inputs and outputs of all stages together, braces written out; a pattern at the top counts for each
    * stage.
    */
   patternCharacters: 4_194_304,
@@ -46,18 +46,18 @@ export const LIMITS = {
 
 const isWithin = (q: Quantity<string>, min: number, max: number): boolean => raw(q) >= min && raw(q) <= max;
 
-/** Secrets of one stage: each is a call of the agent before the program starts. */
+/** Most secrets of one stage: each costs the agent a call before the program starts. */
 const MAX_SECRETS = 64;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-/** As Docker writes image names: registry, path, tag or digest. */
+/** Docker's form of image names: registry, path, tag or digest. */
 const IMAGE_NAME = /^[\w][\w.:/@-]{0,254}$/;
 const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 /**
- * Names that begin with `EBB_` tell a task which it is, and the entrypoint on AWS what to do; but for the two settings
- * of docs/running-on-aws.md they are not the user's. Lower-case ones are variables of that entrypoint.
+ * Users' names must not begin with `EBB_`: those tell a task its identity, and steer the entrypoint on AWS. The
+ * exceptions are the two settings of docs/running-on-aws.md. Lower-case ones are variables of that entrypoint.
  */
 const ENV_KEY = /^(?!__proto__$)(?!(?!EBB_AWS_CLI$|EBB_CHECKPOINT_SYNC$)[Ee][Bb][Bb]_)[A-Za-z_][A-Za-z0-9_]{0,255}$/;
 /** The two settings are no secrets. */
@@ -137,7 +137,7 @@ const deadline = z
     return z.NEVER;
   });
 
-/** One entry may be written without brackets. */
+/** A single entry needs no brackets. */
 const listOf = <T extends z.ZodType>(entry: T, allowed: string) =>
   z
     .union([entry, z.array(entry).max(LIMITS.listEntries)], { error: `must be ${allowed}, or a list of them` })
@@ -309,7 +309,7 @@ const stage = z.strictObject({
 });
 
 /**
- * The job file. Input: what people write. Output: units resolved, one form for every spelling, defaults not yet
+ * The job file. Input: as people write it. Output: units resolved, one form for every spelling, defaults not yet
  * applied.
  */
 export const jobFileSchema = z
@@ -379,7 +379,7 @@ export type StageFile = z.output<typeof stage>;
 export type SharedKeys = Pick<JobFile, keyof typeof sharedShape>;
 export type ConstraintsFile = z.output<typeof constraints>;
 
-/** JSON Schema (draft 2020-12) of what people write, for editors. */
+/** JSON Schema (draft 2020-12) of the input form, for editors. */
 export const jobFileJsonSchema: () => Readonly<Record<string, unknown>> = once(() =>
   z.toJSONSchema(jobFileSchema, {
     io: 'input',

@@ -10,15 +10,15 @@ const MAX_SYNTAX_ISSUES = 20;
 const MAX_DEPTH = 100;
 
 export interface TextOptions {
-  /** What messages call the file. */
+  /** Name of the file in messages. */
   readonly path: string;
   /**
-   * Default: by the name, JSON for `.json`, a job on each line for `.ndjson` and `.jsonl`; what has objects of JSON on
-   * its first lines is read so under any other name. YAML holds JSON, but JSON is then parsed by its own, stricter
-   * rules.
+   * Default: by the name, JSON for `.json`, a job on each line for `.ndjson` and `.jsonl`. A text with JSON objects on
+   * its first lines is read as such under any other name. YAML could parse JSON too, but JSON has its own, stricter
+   * parser.
    */
   readonly format?: Format;
-  /** Of one document. */
+  /** Size limit of one document. */
   readonly maxBytes?: number;
 }
 
@@ -36,8 +36,8 @@ export interface TextDocument {
 }
 
 /**
- * The documents of a text, at least one: YAML holds several, `---` between them; those that hold nothing are passed
- * over. Throws EbbError `job-file.syntax`, also for an empty text, or `body-too-large`.
+ * Documents of a text, at least one. YAML holds several, separated by `---`; empty ones are skipped. Throws EbbError
+ * `job-file.syntax`, also for an empty text, or `body-too-large`.
  */
 export function readDocuments(text: string, options: TextOptions): readonly TextDocument[] {
   const documents: TextDocument[] = [];
@@ -53,8 +53,8 @@ export function readDocuments(text: string, options: TextOptions): readonly Text
 }
 
 /**
- * The same one after another: each document by itself, or why it cannot be read. Throws for what is wrong with the
- * whole: it is empty, too large, or has too many documents.
+ * Documents of a text, one by one, each with its own error if unreadable. Throws for faults of the whole text: empty,
+ * too large, too many documents.
  */
 export function* eachDocument(
   text: string,
@@ -81,7 +81,7 @@ export function* eachDocument(
   if (count === 0) throw empty(path, 'comments alone');
 }
 
-/** Before any of them is parsed, which takes longer by far. */
+/** Runs before any document is parsed, because parsing takes far longer. */
 function refuseCount(pieces: Iterable<unknown>, path: string): void {
   let count = 0;
   for (const _ of pieces) count += 1;
@@ -102,7 +102,7 @@ function formatOf(path: string, text: string): Format {
   const name = path.toLowerCase();
   if (name.endsWith('.json')) return 'json';
   if (/\.(?:ndjson|jsonl)$/.test(name)) return 'ndjson';
-  // In YAML nothing may follow a document in braces but `---`.
+  // YAML allows nothing but `---` after a document in braces.
   const [, first, second] = /^\s*(\{[^\n]*\})[ \t]*\r?\n\s*(\S)/.exec(text) ?? [];
   return first !== undefined && second === '{' && isJson(first) ? 'ndjson' : 'yaml';
 }
@@ -231,7 +231,7 @@ const syntaxError = (issues: readonly Issue[], cause?: unknown): EbbError =>
     cause,
   });
 
-/** Counts brackets and indentation without regard to quotes: no job file has that many, whatever it quotes. */
+/** Depth by brackets and indentation, quotes ignored: no real job file comes near the limit either way. */
 function refuseDepth(text: string, path: string): void {
   let depth = 0;
   for (const character of text) {
@@ -239,7 +239,7 @@ function refuseDepth(text: string, path: string): void {
     else if (character === ']' || character === '}') depth = Math.max(0, depth - 1);
     if (depth > MAX_DEPTH) throw tooDeep(path);
   }
-  // In block style a level takes at least one more column, or an indicator `-`, `?` or `:` with its space.
+  // A level in block style takes at least one more column, or an indicator `-`, `?` or `:` with its space.
   if (/^[ \t]*(?:[-?:][ \t]+){100}/m.test(text) || /^ {400}/m.test(text)) throw tooDeep(path);
 }
 
@@ -272,7 +272,7 @@ function strictJson(text: string, path: string): unknown {
   }
 }
 
-/** Where the deepest part of the path that is in the text begins; null for an empty text. */
+/** Offset of the deepest part of the path that is in the text; null for an empty text. */
 function offsetOf(document: Document.Parsed, path: Path, atKey: boolean): number | null {
   let node: Node | null | undefined = document.contents;
   let offset = node?.range?.[0] ?? null;

@@ -1,6 +1,6 @@
 /**
- * What a policy asks of the market's forecast, declared: a driver whose forecasts are made in another process makes
- * exactly these. A question that was not declared fails in every driver alike.
+ * Declared questions of a policy to the market's forecast. A driver whose forecasts are made in another process makes
+ * exactly these; an undeclared question fails in every driver alike.
  */
 import { EbbError } from '../kernel/errors.ts';
 import type { PoolId } from '../kernel/ids.ts';
@@ -19,9 +19,9 @@ interface AsksPrices {
 }
 
 interface AsksRisks extends AsksPrices {
-  /** Bids whose risk is asked for in a spot pool that quotes a price; absent: none. */
+  /** Bids whose risk it asks for in a spot pool with a price; absent: none. */
   readonly bids?: (pool: Pool, priceUsdPerHour: number, config: SchedulerConfig) => readonly Bid[];
-  /** What instances that are held risk, at their own bids. */
+  /** True: it also asks for the risk of held instances, at their own bids. */
   readonly held?: true;
   /** Longest time within which a risk is asked for; `any` where it follows from how long tasks run. */
   readonly horizon: Horizon;
@@ -55,19 +55,19 @@ export interface AskedBid {
 }
 
 /**
- * What is recorded of each purchase (lib/cycle/decide/forecast-at-purchase.ts), seconds. Few enough to be kept with
- * every instance: those of the trained models, from a quarter of an hour to a day.
+ * Horizons recorded with each purchase (lib/cycle/decide/forecast-at-purchase.ts), seconds. Every instance keeps them,
+ * so they are few: those of the trained models, from a quarter of an hour to a day.
  */
 export const RECORDED_S = [900, 3600, 10_800, 21_600, 86_400] as const;
-/** Of every bid at least: explanations ask for an hour. */
+/** Shortest horizon of any bid: explanations ask for an hour. */
 const LEAST_HORIZON = seconds(Math.max(...RECORDED_S));
 
 const further = (a: Horizon, b: Horizon): Horizon => (a === 'any' || b === 'any' ? 'any' : most(a, b));
 
 /**
  * Every bid that a decision asks about: those that policies declare in each pool with a price, without repetition, and
- * those of the instances that are held, which explanations ask about. Each with the longest horizon that a policy
- * declares for it. O(pools x bids + instances).
+ * those of held instances, for explanations. Each with the longest horizon that a policy declares for it. O(pools x
+ * bids + instances).
  */
 export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[], config: SchedulerConfig): AskedBid[] {
   const bidders = all.flatMap(({ asks, configOf }) =>
@@ -95,8 +95,8 @@ const WHOLE = Symbol('the forecast that nothing is left out of');
 type Limited = MarketForecast & { readonly [WHOLE]?: MarketForecast };
 
 /**
- * The forecast as one policy may ask it, also where it is given one that was limited for another policy. Throws
- * `internal` for what the policy did not declare. O(1) for each question.
+ * Forecast limited to the declared questions of one policy, also if it was limited for another policy before. Throws
+ * `internal` for an undeclared question. O(1) per question.
  */
 export function onlyAsked(
   given: Limited,

@@ -1,9 +1,6 @@
 /**
- * Contracts of the stages: what each is given, and what it answers. A policy (policy.ts) is one way to fulfil a
- * contract.
- *
- * All of them are pure: the same context gives the same answer, whatever the order of what is in it. Nothing is acted
- * on.
+ * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
+ * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
@@ -18,14 +15,14 @@ import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domai
 import type { Beliefs } from './learner.ts';
 import type { DecisionMemory } from './memory.ts';
 
-/** What every stage sees: one picture of now, and the settings, those of the policy itself among them. */
+/** Input of every stage: one snapshot, and the settings, including the policy's own. */
 export interface SceneContext {
   readonly snapshot: Snapshot;
   readonly config: SchedulerConfig;
   readonly memory: DecisionMemory;
 }
 export interface EstimateContext extends SceneContext {
-  /** What learners know. */
+  /** Beliefs of the learners. */
   readonly beliefs: Beliefs;
 }
 /** Forecasts answer what the policy's `asks` declares, and throw an internal error for anything else. */
@@ -35,7 +32,7 @@ export interface ValueContext extends SceneContext {
 export interface AppraiseContext extends ValueContext {
   readonly worths: Worths;
 }
-/** What is known once forecasts, worths and offers are: the context of every later stage. */
+/** Context of every later stage, with forecasts, worths and offers. */
 export interface DecisionContext extends AppraiseContext {
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
 }
@@ -47,28 +44,28 @@ export type EstimatePolicy = (context: EstimateContext) => StageForecasts;
 export interface Worths {
   readonly groups: ReadonlyMap<GroupId, Worth>;
   /**
-   * Of a running attempt of the same snapshot; undefined where its stage has nothing left to finish. Worked out when it
-   * is asked for: what runs is by far the most there is, and most of it nobody asks about.
+   * Worth of a running attempt of the same snapshot; undefined if its stage has nothing left to finish. Computed on
+   * demand: running attempts are by far the most numerous, and few are asked about.
    */
   readonly ofRunning: (running: RunningTask) => Worth | undefined;
   /**
-   * False only where the last safe start of a running attempt surely lies more than `withinS` ahead, or there is none.
-   * It takes less than working that out, which of most that runs is needless. Absent: anything may be due.
+   * False only if the last safe start of a running attempt surely lies more than `withinS` ahead, or there is none.
+   * Much cheaper than the last safe start itself. Absent: anything may be due.
    */
   readonly mayBeDue?: (running: RunningTask, withinS: number) => boolean;
 }
-/** What finishing is worth, and until when it may begin. */
+/** Worth of finishing, and the last safe start. */
 export type ValuePolicy = (context: ValueContext) => Worths;
 
 export interface GroupOffers {
   /** Best first, at most `offersPerGroup`, the cheapest on-demand one among them if any fits. */
   readonly offers: readonly Offer[];
-  /** How many pools each constraint or resource excludes. */
+  /** Number of pools that each constraint or resource excludes. */
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
   /** Offers that were appraised, for explanations; includes those not kept, with a verdict. */
   readonly considered: readonly ConsideredOffer[];
 }
-/** The same with other offers. What was considered stays unread: it may be put together only when it is read. */
+/** A group's offers, replaced. `considered` stays unread, because it may be built on first use. */
 export const withOffers = (of: GroupOffers, offers: readonly Offer[]): GroupOffers => ({
   offers,
   excluded: of.excluded,
@@ -86,7 +83,7 @@ export interface Move {
   readonly reason: string;
   readonly running: RunningTask;
   readonly view: InstanceView;
-  /** Absent: to capacity that is not taken away. */
+  /** Absent: to non-interruptible capacity. */
   readonly to?: 'spot';
 }
 
@@ -115,38 +112,38 @@ export interface BeginInput extends DecisionContext {
   readonly appraise: AppraisePolicy;
 }
 
-/** What a move without a target may go by. */
+/** Facts for a move without a target. */
 export interface VacateInput {
   readonly snapshot: Snapshot;
   readonly move: PlannedMove;
   readonly offers: readonly Offer[];
   /** All attempts that move in this cycle. */
   readonly going: ReadonlySet<AttemptId>;
-  /** Whether anything is bought in this cycle. */
+  /** True if this cycle buys anything. */
   readonly buys: boolean;
 }
 
-/** Which running work goes on elsewhere. A task is stopped once its target is up, and the next plan starts it there. */
+/** Running work that goes on elsewhere. A task is stopped once its target is up, and the next plan starts it there. */
 export interface MovePolicy {
   /** Before the plan, which keeps room for them: each attempt at most once, by id. */
   readonly propose: (context: DecisionContext) => readonly Move[];
-  /** Of the moves that the plan kept those that begin, appraised as work that waits. */
+  /** Kept moves of the plan that begin now, appraised as waiting work. */
   readonly begin: (input: BeginInput) => AppraisedMoves;
-  /** Attempts that stop now and for which room elsewhere is kept. */
+  /** Attempts that stop now, with room reserved elsewhere. */
   readonly returning: (context: SceneContext) => readonly RunningTask[];
-  /** Why a move stops before it has a target, to make room for it; null: it does not. */
+  /** Reason to stop a move before it has a target, to make room for it; null: none. */
   readonly vacate: (input: VacateInput) => string | null;
 }
 
 export interface PlanInput extends DecisionContext {
-  /** Moves that were proposed: room is kept for them before anything else gets some. Absent: none. */
+  /** Proposed moves. Room is reserved for them first. Absent: none. */
   readonly moves?: readonly Move[];
 }
 /** `S` is the solver's type; policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
 export type { Allotment, StartOption };
 
-/** What the preset's place and queue stages do, for the order stage, which strings them together. */
+/** The preset's place and queue stages, for the order stage, which combines them. */
 export interface RoomStages {
   readonly place: PlacePolicy;
   readonly queue: QueuePolicy;
@@ -160,22 +157,22 @@ export interface OrderInput extends DecisionContext {
   readonly stages: RoomStages;
 }
 
-/** What becomes of the starts of a plan. */
+/** Outcome of a plan's starts. */
 export interface Started {
-  /** Have room now, on instances that are up or starting. */
+  /** Starts with room now, on instances that are up or starting. */
   readonly placements: readonly Placement[];
-  /** Have room once work that stops there is gone. */
+  /** Starts with room once stopping work has ended there. */
   readonly reserved: readonly Placement[];
-  /** To be bought for. */
+  /** Starts that need a purchase. */
   readonly leftovers: readonly Leftover[];
-  /** Wait for a place that others have, on instances that are up or starting. */
+  /** Tasks that wait for slot reuse, on instances that are up or starting. */
   readonly forSlotReuse: Queued['forSlotReuse'];
-  /** Wait for the first runs of their class. */
+  /** Tasks that wait for the first runs of their class. */
   readonly untold: Queued['untold'];
-  /** Of the plan's pre-emptions those that something needs. */
+  /** Pre-emptions of the plan that some start needs. */
   readonly needed: ReadonlySet<AttemptId>;
 }
-/** Who goes first on the room that there is, and which instances a start may take besides those of its pool. */
+/** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */
 export type OrderPolicy = (input: OrderInput) => Started;
 
 /** A second live attempt of a task that runs. */
@@ -198,37 +195,37 @@ export interface QueueInput {
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
   readonly worths: ReadonlyMap<GroupId, Worth>;
-  /** Of running tasks, what they still have to run. */
+  /** Remaining running time of a running task. */
   readonly leftOf: (running: RunningTask) => Seconds;
-  /** What of this cycle's starts has room, now or once work has given way, on instances that are up or starting. */
+  /**
+   * Placements of this cycle: tasks that have room now, or will have when preempted tasks stop, on instances that are
+   * up or starting.
+   */
   readonly placements: readonly Placement[];
-  /** Running tasks that the plan stops for that. */
+  /** Running tasks that the plan preempts for them. */
   readonly preempted: ReadonlySet<AttemptId>;
   /** Tasks of these groups that wait for room, beyond those that start now. */
   readonly behind: ReadonlyMap<GroupId, number>;
   readonly leftovers: readonly (Leftover & Required<Pick<TaskToPlace, 'inPool'>>)[];
   /**
-   * Equivalence class of a stage whose running time nothing is known of: the first run that ends in it is a forecast
-   * for all of it. Null where something is known.
+   * Equivalence class of a stage whose running time is unknown: its first run to end is a forecast for the whole class.
+   * Null if something is known.
    */
   readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
   readonly config: SchedulerConfig;
 }
 export interface Queued {
-  /** What is bought for: a place for each of `count`, which may serve several tasks one after the other. */
+  /** Demand for purchases: slots for `count` tasks; one slot may serve several tasks in turn. */
   readonly leftovers: readonly Leftover[];
-  /** Tasks that wait for a place that others have now, or will have first. */
+  /** Tasks that wait for slot reuse: other tasks use the slot now, or first. */
   readonly forSlotReuse: ReadonlyMap<GroupId, number>;
   /** Tasks that wait for the first runs of their class to tell how long they take. */
   readonly untold: ReadonlyMap<GroupId, number>;
 }
-/**
- * Which of the leftovers wait for places that are taken, and how many places the others get. Input order does not
- * matter.
- */
+/** Leftovers that wait for taken slots, and the number of slots that the others get. Input order does not matter. */
 export type QueuePolicy = (input: QueueInput) => Queued;
 
-/** Demand: what found no room. The offers are those that limits on money leave. */
+/** Demand without room. Offers are already cut to the limits on money. */
 export interface AcquireInput extends DecisionContext {
   readonly leftovers: readonly Leftover[];
 }
@@ -244,20 +241,20 @@ export interface Scaling {
   readonly releases: readonly Release[];
 }
 /**
- * What is bought and what is given back: called in every cycle, also without demand, and again with less of it where
- * money does not reach (the last answer counts).
+ * Purchases and releases. Called in every cycle, also without demand, and again with less demand where money does not
+ * reach; the last answer counts.
  */
 export type ScalePolicy = (input: ScaleInput) => Scaling;
 
-/** A task to be placed, with what the packer needs to know. */
+/** A task to be placed, with its facts for the packer. */
 export interface TaskToPlace {
   readonly task: TaskRef;
   readonly group: GroupId;
   readonly need: Resources;
   readonly runtimeS: Seconds;
-  /** Tasks of one gang carry the same text: all are placed or none. Null otherwise. */
+  /** Tasks of one gang share a text: all are placed or none. Null otherwise. */
   readonly gang: string | null;
-  /** Which hosts its constraints, deadline and plan allow. */
+  /** True for hosts that its constraints, deadline and plan allow. */
   readonly allowed: (host: Host) => boolean;
   /**
    * Pools outside which `allowed` allows nothing, so that a packer need not ask it there: there are far fewer pools
@@ -265,7 +262,7 @@ export interface TaskToPlace {
    */
   readonly inPool?: (pool: Pool) => boolean;
 }
-/** An instance that is there, or one being bought. */
+/** A live instance, or one being bought. */
 export interface Host {
   readonly on: InstanceId;
   readonly pool: Pool;
@@ -283,7 +280,7 @@ export type PlacePolicy = (
   context: SceneContext,
 ) => readonly Placement[];
 
-/** The stages in the order in which a decision goes through them. */
+/** Stages in the order of a decision. */
 export interface Stages<S> {
   readonly estimate: EstimatePolicy;
   readonly value: ValuePolicy;

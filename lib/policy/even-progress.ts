@@ -1,6 +1,6 @@
 /**
- * Where a task stands against its line of even progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings
- * under Deadlines", NSDI 2024, section 4): what the plan and the moves of Uniform Progress go by.
+ * Position of a task relative to its line of even progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings
+ * under Deadlines", NSDI 2024, section 4). The plan and the moves of Uniform Progress follow it.
  */
 import { raw, secondsBetween, type EpochMs, type Seconds } from '../kernel/units.ts';
 import { quantile } from '../domain/distribution.ts';
@@ -8,7 +8,7 @@ import { quantileToDo } from '../domain/work-to-do.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { ValueContext } from './contracts.ts';
 
-/** Where a task stands against its line, seconds. */
+/** Position of a task relative to its line, seconds. */
 export interface Standing {
   /** c(t) - e(t). */
   readonly aheadS: number;
@@ -47,7 +47,7 @@ interface Of {
   readonly stage: string;
   readonly worth: Worth | undefined;
   readonly submittedMs: EpochMs | undefined;
-  /** What it can carry on from, and how long it is known to run at least. */
+  /** Saved progress, and the lower bound of its running time. */
   readonly doneS: Seconds;
   readonly ranS: Seconds;
 }

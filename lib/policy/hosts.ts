@@ -8,8 +8,8 @@ import type { InstanceView } from '../domain/snapshot.ts';
 import type { Host, TaskToPlace } from './contracts.ts';
 
 /**
- * An instance that is there, as the packer sees it. Most have no room for anything, so what runs on them is looked at
- * only when their remaining time is asked for. Use `withFree` to change what is free: a spread would lose the rest.
+ * A live instance, for the packer. Most have no room, so the remaining time of their tasks is computed only on demand.
+ * Use `withFree` to change `free`: an object spread would lose the getters.
  */
 export class InstanceHost implements Host {
   readonly pool: Pool;
@@ -17,7 +17,7 @@ export class InstanceHost implements Host {
   readonly free: Resources;
   readonly #view: InstanceView;
   readonly #remainingOf: (view: InstanceView) => Seconds;
-  /** The one that this was made of by `withFree`: what is left is looked for once. */
+  /** Origin of a `withFree` copy, so that remaining time is computed once. */
   readonly #of: InstanceHost | null;
   #remainingS: Seconds | null = null;
 
@@ -57,7 +57,7 @@ export class InstanceHost implements Host {
 export const withFree = (host: Host, free: Resources): Host =>
   host instanceof InstanceHost ? host.withFree(free) : { ...host, free };
 
-/** Hosts with what the placements leave free. O(hosts + placements). */
+/** Hosts with the free room that the placements leave. O(hosts + placements). */
 export function afterPlacing(
   hosts: readonly Host[],
   tasks: readonly TaskToPlace[],

@@ -1,10 +1,7 @@
 /**
- * Learners: what folds events into beliefs that forecasts and policies rest on. A learner is told of each event once,
- * in the order in which its cycle took it in, and stored in the same commit as that event, so that nothing counts twice
- * after a crash.
- *
- * All registered learners learn always, whatever the preset reads: a preset that is chosen later finds what happened
- * before it.
+ * Learners fold events into beliefs, the base of forecasts and policies. A learner is told of each event once, in the
+ * order of its cycle, and stored in the same commit as that event, so that nothing counts twice after a crash.
+ * All registered learners always learn, whatever the preset reads: a preset chosen later finds the earlier events.
  */
 import type { PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
@@ -24,16 +21,18 @@ export interface AttemptEnded {
   readonly outcome: AttemptOutcome;
   readonly job: Job;
   readonly stage: StageSpec;
-  /** As it ended. `index`, `number`, `resources`, `startedMs` (null: its process never started), `keptS` are here. */
+  /**
+   * The ended attempt. `index`, `number`, `resources`, `startedMs` (null: its process never started), `keptS` are here.
+   */
   readonly attempt: Attempt;
   /** Running time of the whole task, over all of its attempts, on reference speed. Null unless it succeeded. */
   readonly runtimeS: Seconds | null;
   readonly instance: Instance;
   readonly pool: Pool;
   /**
-   * Other attempts whose processes ran on the instance when this one ended; of each the time it started, so that the
-   * time together is known. Each pair that ran together is told with the one that ends first, or with both where they
-   * end at once. Empty for an attempt whose process never started. O(attempts on the instance).
+   * Other attempts with a running process on the instance when this one ended; their start times give the time
+   * together. Each pair is told with the one that ends first, or with both if they end at once. Empty for an attempt
+   * whose process never started. O(attempts on the instance).
    */
   readonly neighbours: readonly Attempt[];
   /** Null where the driver does not measure it. */
@@ -48,7 +47,7 @@ export interface InstanceEnded {
   /** Null: it was never up. */
   readonly launchedMs: EpochMs | null;
   readonly endedMs: EpochMs;
-  /** When the market took it for want of capacity: its notice, which comes before its end. Null: it did not. */
+  /** Time of the notice of an interruption for lack of capacity. Null: there was none. */
   readonly takenMs: EpochMs | null;
 }
 
@@ -63,13 +62,13 @@ export type LearningEvent = AttemptEnded | InstanceEnded | LaunchRefused;
 export type LearningEventKind = LearningEvent['kind'];
 
 /**
- * One learner. Lifecycle: `restore` what a store kept, then `observe`; `takeDirty` hands out rows for the commit of
- * what was observed. One owner, no concurrency. What `belief` returns stays valid for the learner's life and reflects
- * all that was observed since.
+ * One learner. Lifecycle: `restore` stored rows, then `observe`; `takeDirty` hands out changed rows for the commit of
+ * the observed events. One owner, no concurrency. The result of `belief` stays valid for the learner's life and
+ * reflects later observations.
  */
 export interface Learner<Belief> {
   readonly name: string;
-  /** What it learns, one sentence. */
+  /** Subject of learning, one sentence. */
   readonly about: string;
   /** Paper and section, or measurement. */
   readonly source: string;
@@ -78,32 +77,29 @@ export interface Learner<Belief> {
   /** The events that it is told of. */
   readonly learnsFrom: readonly LearningEventKind[];
   /**
-   * Takes in one event. What it costs must not grow with the job or with what was learned before. An error is reported
-   * and stops nobody: to throw, leave the state as it was.
+   * Takes in one event. Its cost must not grow with the job or with earlier events. An error is reported and stops
+   * nothing else; a learner that throws must leave its state unchanged.
    */
   observe(event: LearningEvent): void;
   belief(): Belief;
   /** Rows that changed since the last call. An empty row stands for one that is no more. O(rows that changed). */
   takeDirty(): ReadonlyMap<string, string>;
   /**
-   * Forgets everything, also what was observed and not stored, and takes over these rows, empty ones among them. Throws
-   * `store.corrupt` for rows that it cannot do without. Reads the rows of each earlier version.
+   * Replaces all state, stored or not, by these rows; empty ones are among them. Throws `store.corrupt` for
+   * indispensable rows that it cannot read. Reads rows of each earlier version.
    */
   restore(rows: ReadonlyMap<string, string>): void;
 }
 
 export interface LearnerTerms {
-  /**
-   * False: nothing is stored and `takeDirty` is never called, as in a simulation. A log of what is to be stored would
-   * only grow.
-   */
+  /** False: nothing is stored and `takeDirty` is never called, as in a simulation. A log of changes would only grow. */
   readonly isKept: boolean;
 }
 
 /** Makes a learner; also the key under which its belief is asked for. */
 export type LearnerFactory<Belief = unknown> = (terms: LearnerTerms) => Learner<Belief>;
 
-/** What was learned, by who learned it. Throws `internal` for a learner that is not registered. */
+/** Beliefs by learner. Throws `internal` for a learner that is not registered. */
 export interface Beliefs {
   of<Belief>(learner: LearnerFactory<Belief>): Belief;
 }

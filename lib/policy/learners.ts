@@ -1,14 +1,13 @@
 /**
  * All learners of one process. Made once from their factories; the cycle tells events to it, and drivers store and
- * restore through it, so that neither knows a learner by name.
- *
+ * restore through it, so that neither needs a learner's name.
  * A learner that throws is reported by its name; the others go on. Invariant: a row is written by the learner whose
  * prefix it has.
  */
 import { EbbError } from '../kernel/errors.ts';
 import type { Beliefs, Learner, LearnerFactory, LearnerTerms, LearningEvent, LearningEventKind } from './learner.ts';
 
-/** Where rows are stored: the part of a store that is asked. */
+/** Rows of a store, for reading. */
 export interface StoredRows {
   memory(prefix: string): Promise<ReadonlyMap<string, string>>;
 }
@@ -18,7 +17,7 @@ export interface LearnersOptions extends Partial<LearnerTerms> {
   readonly taken?: readonly string[];
 }
 
-/** Told which learner threw what. */
+/** Called with the learner and its error. */
 export type OnLearnerFault = (learner: string, error: unknown) => void;
 
 const NONE: readonly Learner<unknown>[] = [];
@@ -43,7 +42,7 @@ export class Learners implements Beliefs {
     return this.#named(learner).belief() as Belief;
   }
 
-  /** Those that learn from events of this kind. */
+  /** Learners of one event type. */
   learningFrom(kind: LearningEventKind): readonly LearnerFactory[] {
     return [...this.#made].filter(([, { learnsFrom }]) => learnsFrom.includes(kind)).map(([make]) => make);
   }
@@ -59,8 +58,8 @@ export class Learners implements Beliefs {
   }
 
   /**
-   * Rows that changed since the last call. Those of a learner that throws, and rows under another prefix than its own,
-   * are left out.
+   * Rows that changed since the last call. Rows of a learner that throws, and rows under another learner's prefix, are
+   * left out.
    */
   takeDirty(put: (key: string, value: string) => void, onFault: OnLearnerFault): void {
     if (!this.#isKept) return;
@@ -76,15 +75,12 @@ export class Learners implements Beliefs {
     }
   }
 
-  /**
-   * Replaces what these learners know, stored or not, by what is stored; default: all of them. Throws what `restore`
-   * throws.
-   */
+  /** Replaces the state of these learners by the stored rows; default: all learners. Throws the errors of `restore`. */
   async recall(store: StoredRows, which?: readonly LearnerFactory[]): Promise<void> {
     for (const learner of this.#chosen(which)) learner.restore(await store.memory(learner.prefix));
   }
 
-  /** Rows of these learners as they are stored; default: of all. */
+  /** Stored rows of these learners; default: of all. */
   async stored(store: StoredRows, which?: readonly LearnerFactory[]): Promise<ReadonlyMap<string, string>> {
     const rows = new Map<string, string>();
     for (const { prefix } of this.#chosen(which)) {
@@ -93,7 +89,7 @@ export class Learners implements Beliefs {
     return rows;
   }
 
-  /** `recall` from rows at hand. */
+  /** `recall` from given rows. */
   restore(rows: ReadonlyMap<string, string>): void {
     for (const learner of this.#made.values()) {
       learner.restore(new Map(rows.entries().filter(([key]) => key.startsWith(learner.prefix))));

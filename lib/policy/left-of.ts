@@ -8,7 +8,7 @@ interface Known {
   readonly forecasts: Pick<Forecasts, 'runtime'>;
 }
 
-/** What a running task still has to run, as one number for packing: the median. */
+/** Remaining running time of a task as one number for packing: the median. */
 export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Seconds {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
@@ -17,7 +17,7 @@ export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Se
 
 export type LeftOf = (running: RunningTask) => Seconds;
 
-/** `leftOf`, asked once for all that are alike. */
+/** `leftOf`, computed once for all alike tasks. */
 export function leftOfEach(of: Known): LeftOf {
   const known = new Map<RunningTask, Seconds>();
   return (running) => {
@@ -28,6 +28,6 @@ export function leftOfEach(of: Known): LeftOf {
   };
 }
 
-/** What the one with most left still has to run; 0 of none. */
+/** Longest remaining running time of these tasks; 0 of none. */
 export const longestLeft = (tasks: readonly RunningTask[], leftOf: LeftOf): Seconds =>
   tasks.reduce((longest, r) => most(longest, leftOf(r)), ZERO_S);

@@ -1,11 +1,11 @@
 /**
- * What policies keep from one decision to the next: caches, so that forgetting changes nothing but time. One for each
- * engine, handed in with the context; no module keeps anything by itself.
+ * Memory of policies between decisions: caches, so that forgetting costs nothing but time. One per engine, handed in
+ * with the context; no module keeps state of its own.
  */
 
 /** Names something that is kept, and makes it when it is first asked for. A constant of the module that owns it. */
 export interface Slot<T> {
-  /** Given the memory, for what is made of other things that are kept. */
+  /** Gets the memory, for values made of other cached values. */
   readonly make: (memory: DecisionMemory) => T;
 }
 

@@ -1,5 +1,5 @@
 import { groupId, type GroupId } from '../kernel/ids.ts';
 import type { PlannedMove } from './contracts.ts';
 
-/** The group under which the work of a move is appraised, placed and bought for. */
+/** Group of a move's work for appraisal, placement and purchase. */
 export const moveGroup = (m: Pick<PlannedMove, 'running'>): GroupId => groupId(`move/${m.running.attempt.id}`);

@@ -2,7 +2,7 @@ import type { Constraints } from '../domain/job.ts';
 import type { PendingGroup, RunningTask } from '../domain/snapshot.ts';
 import type { Begun } from '../domain/work-to-do.ts';
 
-/** A running attempt that would have to start again, from what it can take along: `keptS`. */
+/** Group of a running attempt that would have to start again with the saved progress `keptS`. */
 export const pendingAgain = (
   { attempt, stage, deadlineMs, class: jobClass }: RunningTask,
   { id, constraints, keptS, ranS }: Pick<PendingGroup, 'id'> & Required<Begun> & { readonly constraints: Constraints },

@@ -1,6 +1,6 @@
 /**
- * A policy is data and a function: its name, where it comes from, its own settings, what it asks of forecasts, which
- * learners it reads, and how it decides one stage. Presets (presets.ts) name one for each stage.
+ * A policy is data and a function: name, origin, its own settings, questions to forecasts, learners, and the decision
+ * of one stage. Presets (presets.ts) name one for each stage.
  */
 import { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
@@ -9,7 +9,7 @@ import type { Asks } from './asks.ts';
 import type { MovePolicy, SceneContext, Stages } from './contracts.ts';
 import type { Solver } from './solver.ts';
 
-/** What a policy of a stage is: a function, or several where the stage has several moments. */
+/** Function of a policy, or several functions for a stage with several moments. */
 export type Contract<Stage extends StageName> = Stages<Solver>[Stage];
 
 export interface Policy<Stage extends StageName = StageName, Settings extends z.ZodObject = z.ZodObject> {
@@ -18,12 +18,12 @@ export interface Policy<Stage extends StageName = StageName, Settings extends z.
   readonly about: string;
   /** Paper and section, or documentation; `ours` where it is this project's own. */
   readonly source: string;
-  /** Settings of its own. Those that the deployment has too stand in for the deployment's where a preset gives them. */
+  /** Settings of its own. If a preset gives one that the deployment has too, it overrides the deployment's. */
   readonly settings: Settings;
   /** Learners whose beliefs it reads. */
   readonly learners: readonly string[];
   readonly asks: Asks;
-  /** Made once for each preset, from settings that the schema has checked. */
+  /** Called once per preset, with settings checked by the schema. */
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
 
@@ -31,7 +31,7 @@ const NO_SETTINGS = z.strictObject({});
 
 type Tunable = keyof SchedulerConfig;
 
-/** What a policy is described by where its function needs no settings beyond some of the deployment's. */
+/** Description of a policy whose function needs no settings beyond the deployment's. */
 interface Described {
   readonly name: string;
   readonly about: string;

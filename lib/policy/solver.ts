@@ -19,7 +19,7 @@ export interface Milp {
   readonly rowName: (row: number) => string;
 }
 
-/** When to stop. Deterministic limits (gap, nodes) for golden runs and simulation; wall time only in real time. */
+/** Stopping rule. Deterministic limits (gap, nodes) for golden runs and simulation; wall time only in real time. */
 export interface SolveLimits {
   readonly relativeGap: number;
   readonly maxNodes: number | null;
@@ -67,8 +67,8 @@ export interface Solver {
 }
 
 /**
- * The same solver under limits of its own: what simulation and golden runs use to stop by nodes and gap, never by the
- * machine's speed, so that one input gives one plan.
+ * The same solver under limits of its own. Simulations and golden runs stop by nodes and gap, never by the machine's
+ * speed, so that one input gives one plan.
  */
 export function limited(solver: Solver, limit: (asked: SolveLimits) => SolveLimits): Solver {
   return {

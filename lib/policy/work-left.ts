@@ -1,4 +1,4 @@
-/** What running work still has to run, and what it takes to move it. */
+/** Remaining work of running tasks, and the time to move them. */
 import { raw, secondsBetween } from '../kernel/units.ts';
 import { certain, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecasts.ts';
@@ -7,7 +7,7 @@ import type { RunningTask } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts';
 import type { SceneContext, ValueContext } from './contracts.ts';
 
-/** Distribution of what an attempt still has to run. */
+/** Distribution of an attempt's remaining running time. */
 export function workLeft(running: RunningTask, input: Pick<ValueContext, 'snapshot' | 'forecasts'>): Distribution {
   const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
@@ -22,10 +22,10 @@ export function meanLeftS(running: RunningTask, input: Pick<ValueContext, 'snaps
 }
 
 /**
- * What has been stopped once and goes on stays where it is for as long as it takes to stop, to start elsewhere and to
- * begin again, a cycle each for seeing that it has stopped and begun. Plans are made on running times that change with
- * every task that ends and on room that is shared in fractions of machines, so that one may undo another: each task
- * then loses at most half of its time to that, not all of it.
+ * True if a task that was stopped once has run again for as long as a change takes: to stop, start elsewhere and begin
+ * again, with a cycle each to observe the stop and the start. Running times change with every task that ends, and room
+ * is counted in fractions of machines, so one plan may undo another. With this rule a task loses at most half of its
+ * time to such changes.
  */
 export function hasSettled(
   { number, startedMs }: Attempt,
@@ -34,8 +34,6 @@ export function hasSettled(
   return number === 1 || (startedMs !== null && secondsBetween(startedMs, snapshot.nowMs) >= relocationS(config));
 }
 
-/**
- * Time from one place to another, at most: to save, to be seen to have stopped, to start up, to begin, and to restore.
- */
+/** Longest time from one instance to another: save, be observed as stopped, start up, begin, restore. */
 export const relocationS = (config: SceneContext['config']): number =>
   config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;

@@ -1,7 +1,6 @@
 /**
- * Checks of what users' policies answer: the invariants of each stage's contract. Each returns null for an answer that
- * can be used, else the first thing that is wrong with it, for people. Linear in the size of the answer and of the
- * snapshot's lists.
+ * Checks of answers from users' policies: the invariants of each stage's contract. Each returns null for a usable
+ * answer, else the first fault in it, for people. Linear in the size of the answer and of the snapshot's lists.
  */
 import type { AttemptId, GroupId, InstanceId, PoolId } from '../../kernel/ids.ts';
 import { raw, type Quantity } from '../../kernel/units.ts';
@@ -382,7 +381,7 @@ function bought(
   return serves ? null : `it buys in ${id}, where no task may run`;
 }
 
-/** All that is held and bought stays within the limit on vCPUs. */
+/** Held and purchased vCPUs stay within the limit. */
 function tooMany(purchases: readonly Purchase[], snapshot: Snapshot, pools: ReadonlyMap<PoolId, PoolView>): Fault {
   const vcpusOf = (pool: Pool | undefined): number => (pool === undefined ? 0 : raw(pool.type.capacity.cpu) / 1000);
   let held = 0;

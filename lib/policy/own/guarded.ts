@@ -1,7 +1,7 @@
 /**
- * A user's policy behind a guard. An answer that throws or cannot be used (checks in answers.ts) is refused under the
- * policy's name, and the stand-in, a shipped policy of the same stage, answers in its place. The guard judges no policy
- * and improves no answer.
+ * A user's policy behind a guard. An answer that throws or is unusable (answers.ts) is refused under the policy's name,
+ * and its stand-in, a shipped policy of the same stage, answers instead. The guard does not judge decisions and
+ * improves none.
  */
 import type { GroupId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
@@ -21,7 +21,7 @@ export interface Named<Stage extends StageName> {
   readonly contract: Contract<Stage>;
 }
 
-/** Null: the answer can be used; else what is wrong with it. */
+/** Null for a usable answer; else the fault in it. */
 type Check<Asked extends readonly unknown[], Answer> = (answer: Answer, ...asked: Asked) => string | null;
 
 class Guard {
@@ -76,11 +76,11 @@ class Guard {
   }
 }
 
-/** One line, so that it can be told in lists. */
+/** One line, fit for lists. */
 export const thrownLine = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).replace(/\s+/g, ' ').slice(0, 300);
 
-/** Lists in what a policy is given are frozen copies: to sort one in place would disturb other stages. */
+/** Frozen copies of a policy's input lists: sorting one in place would disturb other stages. */
 function readOnly(given: unknown): unknown {
   if (Array.isArray(given)) return Object.freeze([...(given as readonly unknown[])]);
   if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return given;
@@ -132,7 +132,7 @@ const GUARDING: Guarding = {
   scale: (own, standIn, guard) => guard.call(own, standIn, check.scale),
 };
 
-/** `own` as a contract that never throws for what `own` does. */
+/** `own` as a contract that never throws for a fault of `own`. */
 export function guarded<Stage extends StageName>(
   stage: Stage,
   own: Named<Stage>,
@@ -144,7 +144,7 @@ export function guarded<Stage extends StageName>(
   return GUARDING[stage](own.contract, standIn.contract, guard);
 }
 
-/** Bids are asked for before any stage is. Where that fails, the policy asks for none. */
+/** Bids are asked for before any stage runs. If that fails, the policy asks for none. */
 export function guardedAsks(asks: Asks, refuse: (why: string) => void): Asks {
   const { bids } = asks;
   if (bids === undefined) return asks;
@@ -201,7 +201,7 @@ function checkedWorths(own: Worths, stood: () => Worths, guard: Guard): Worths {
   };
 }
 
-/** What was considered may be put together when it is read. */
+/** Guards `considered` too, because it may be built on first use. */
 const withSafeDetails = (of: GroupOffers, guard: Guard): GroupOffers => ({
   offers: of.offers,
   excluded: of.excluded,

@@ -5,7 +5,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { Asks } from '../asks.ts';
 import type { Contract, Policy } from '../policy.ts';
 
-/** What a module says of one policy. `decide` is called once for each preset that names it. */
+/** Definition of one policy by its module. `decide` is called once for each preset that names it. */
 export interface OwnPolicySpec<Stage extends StageName = StageName, Settings extends z.ZodObject = z.ZodObject> {
   readonly stage: Stage;
   /** Lower-case letters, digits and dashes. No shipped policy of the stage has it. */
@@ -18,7 +18,7 @@ export interface OwnPolicySpec<Stage extends StageName = StageName, Settings ext
   readonly settings?: Settings;
   /** Names of learners whose beliefs it reads. Absent: none. */
   readonly learners?: readonly string[];
-  /** What it asks of the market's forecast. Absent: nothing; any question then throws. */
+  /** Its questions to the market's forecast. Absent: none; any question then throws. */
   readonly asks?: Asks;
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
@@ -55,7 +55,7 @@ const form = z.strictObject({
   decide: z.custom<Policy['decide']>(isFunction, 'must be a function'),
 });
 
-/** Checks what a module gives. `from`: the module, for messages. Throws `usage` with all findings at once. */
+/** Checks the definition from a module. `from`: the module, for messages. Throws `usage` with all findings at once. */
 export function ownPolicy(given: unknown, from: string): OwnPolicy {
   const parsed = form.safeParse(given);
   if (!parsed.success) {

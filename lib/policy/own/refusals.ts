@@ -8,8 +8,8 @@ const MOST = 50;
 const MOST_TOLD = 200;
 
 /**
- * Collects refusals until a decision takes them. One for each preset that is made; in memory only. A refusal that
- * repeats within a decision counts once.
+ * Collects refusals until a decision takes them. One per preset instance; in memory only. A repeated refusal within a
+ * decision counts once.
  */
 export class Refusals {
   #since = new Map<string, PolicyRefusal>();

@@ -1,6 +1,6 @@
 /**
- * What a module with policies of your own is handed, and the types that it is written with: `ebbtide/policy`.
- * Experimental: names and forms may change between minor versions (docs/write-a-policy.md).
+ * The kit for policies of your own, with their types: `ebbtide/policy`. Experimental: names and forms may change
+ * between minor versions (docs/write-a-policy.md).
  */
 import { z } from 'zod';
 import { certain, distribution } from '../domain/distribution.ts';
@@ -33,7 +33,7 @@ export interface PolicyKit {
   readonly unsolved: typeof unsolved;
   /** The shipped policy of a stage, to be wrapped; its settings are the defaults. Throws `usage` for a wrong name. */
   readonly shipped: <Stage extends StageName>(stage: Stage, name: string) => Contract<Stage>;
-  /** Types the settings of a policy; returns what it is given. */
+  /** Returns its argument; gives the settings of a policy their types. */
   readonly policy: <Stage extends StageName, Settings extends z.ZodObject>(
     of: OwnPolicySpec<Stage, Settings>,
   ) => OwnPolicySpec;

@@ -1,4 +1,4 @@
-/** Every policy of every stage, and presets made of them. A stage that is left out of the registry does not compile. */
+/** Every policy of every stage, and presets made of them. A stage missing in the registry does not compile. */
 import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
@@ -41,11 +41,11 @@ export interface Preset {
   readonly name: string;
   readonly about: string;
   readonly stages: Stages<Solver>;
-  /** How prices are forecast where the setting `forecast` leaves it to the preset; absent: from history. */
+  /** Price forecast, if the setting `forecast` leaves it to the preset; absent: history. */
   readonly forecast?: string;
   /** Name of the policy of each stage. */
   readonly policies: Readonly<Record<StageName, string>>;
-  /** What its policies ask of the market's forecast. */
+  /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
   /** Present where it names a policy of the user's own. */
   readonly own?: OwnInUse<Solver>;
@@ -82,7 +82,7 @@ export interface PresetView {
   readonly policies: Readonly<Record<StageName, string>>;
 }
 
-/** Shipped presets first, then the user's own. Throws `usage` for one of them that is none. */
+/** Shipped presets first, then the user's own. Throws `usage` for an invalid one. */
 export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
     const { about, policies } = presetNamed(name, own, { ownPolicies });
@@ -97,8 +97,8 @@ interface Beside {
 }
 
 /**
- * A preset, shipped or the user's own. Throws `usage`, with the nearest name, for a name that is none, for policies
- * that are none, and for settings that a policy does not have.
+ * A preset, shipped or the user's own. Throws `usage` for an unknown name, with the nearest one, for unknown policies,
+ * and for settings that a policy does not have.
  */
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
   const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
@@ -123,7 +123,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
   };
 }
 
-/** The presets with the stand-in in place of each policy that is none of ours in the one of this name: plain data. */
+/** The presets, with stand-ins for each policy of the user's own in the named preset: plain data. */
 export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
   const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
   if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
@@ -135,10 +135,7 @@ export function withStandIns(name: string, own: OwnPresets, beside: Beside = {})
 const stagesOf = (bound: readonly Guarded[], contract: (of: Guarded) => Contract<StageName>): Stages<Solver> =>
   Object.fromEntries(bound.map((b) => [b.stage, contract(b)])) as unknown as Stages<Solver>;
 
-/**
- * What the setting `forecast` comes to with a preset: `history`, `model` or a version. Throws `usage` for a preset that
- * is none.
- */
+/** Resolved setting `forecast` of a preset: `history`, `model` or a version. Throws `usage` for an unknown preset. */
 export const forecastNamed = (
   setting: string,
   preset: string,
@@ -155,7 +152,7 @@ const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Polic
   ...own.filter((p) => p.stage === stage),
 ];
 
-/** The preset with what it extends filled in: its own words win. */
+/** The preset merged with the one it extends; its own values win. */
 function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
   if (seen.includes(name)) {
     throw new EbbError('usage', {
@@ -200,7 +197,7 @@ interface Bound {
 }
 
 interface Guarded extends Bound {
-  /** Of a policy of the user's own. */
+  /** Stand-in of a policy of the user's own. */
   readonly standIn?: Bound;
 }
 
@@ -218,7 +215,7 @@ function guardedBound(
   return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, standIn };
 }
 
-/** The nearest shipped policy along what the preset extends, else the one of the default preset. */
+/** The nearest shipped policy along the chain of extended presets, else that of the default preset. */
 function standInRef(stage: StageName, preset: string, known: Known): PolicyRef {
   for (let at: string | undefined = preset; at !== undefined;) {
     const spec: PresetSpec = specNamed(at, known, undefined);
@@ -231,7 +228,7 @@ function standInRef(stage: StageName, preset: string, known: Known): PolicyRef {
 
 const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the default preset is shipped');
 
-/** The policy that a preset names for a stage, with its settings, and asking forecasts only what it declares. */
+/** The policy that a preset names for a stage, with its settings, and forecasts limited to its declared questions. */
 function bind(
   stage: StageName,
   spec: PresetSpec,
@@ -339,8 +336,8 @@ function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['con
 }
 
 /**
- * A policy sees its own settings, and forecasts answer it what it declares and nothing else, also where another policy
- * hands its context on.
+ * Gives a policy its own settings and forecasts limited to its declared questions, even if another policy hands its
+ * context on.
  */
 function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
   const own = <C extends SceneContext>(context: C): C => {

@@ -16,25 +16,26 @@ import { choose, type Candidate } from './ranking.ts';
 import { RequestClassBook } from './request-classes.ts';
 
 /**
- * Appraises pools and bids for each pending group: expected cost with work done again and refunds, P(interrupted),
- * P(late), and what is lost (lib/stages/appraise/outcome.ts has the model).
- *
- * Three levels of likeness keep this off the number of tasks and mostly off the number of groups:
- * - shape (need, constraints, preferences): filters all pools once and shortlists about 3 x offersPerGroup + 12 of
+ * Appraises pools and bids for each pending group: expected cost with redone work and refunds, P(interrupted), P(late),
+ * and lost work (lib/stages/appraise/outcome.ts has the model).
+ * Cost must not grow with the number of tasks, and hardly with the number of groups, so three levels of classes are
+ * appraised once each:
+ * - request class (need, constraints, preferences): filters all pools and shortlists about 3 x offersPerGroup + 12 of
  *   them;
- * - kind (shape + remaining running time + checkpoint): one appraisal of a pool as if there were no deadline;
- * - class (kind + deadline): what the deadline changes of it, and the ranking.
- * Spot pools are looked at from the cheapest on, until what is left of the shortlist can no longer be kept whatever its
- * risk; where no risk is taken, none is. Explanations look at all of it. What a task pays of an instance follows from
- * all that waits (demand.ts), so groups are appraised together. O(shapes x pools log pools + kinds x shortlist x bids x
- * bins), and as much for classes whose deadline is near. The same answer whatever the order of groups and pools.
+ * - equivalence class (request class + remaining running time + checkpoint): outcome per pool without a deadline;
+ * - deadline class (equivalence class + deadline): effect of the deadline, and the ranking.
+ * Spot pools are appraised from the cheapest on, until none of the remaining shortlist can be kept whatever its risk; a
+ * blind task appraises none. Explanations read all of it. A task's paid share of an instance depends on all waiting
+ * work (demand.ts), so groups are appraised together. O(request classes x pools log pools + equivalence classes x
+ * shortlist x bids x bins), and as much for deadline classes near their deadline. The answer does not depend on the
+ * order of groups and pools.
  */
 export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }) => {
   const book = new PoolBook(snapshot, forecasts.market, config);
   const requestClasses = new RequestClassBook(book);
   const equivalenceClasses = new EquivalenceClassBook(book);
   const result = new Map<GroupId, GroupOffers>();
-  // In the order of ids: sums of waiting work do not depend on the order of the input.
+  // Ids order the groups, so that sums of waiting work do not depend on the order of the input.
   const waiting = [...snapshot.groups].sort(byId).flatMap((group) => {
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     const worth = worths.groups.get(group.id);
@@ -60,12 +61,11 @@ export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }
 
 const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-/** All that the appraisal of one task depends on besides its shape. */
+/** Facts that the appraisal of one task depends on besides its request class. */
 interface AppraisedTask extends ClassWork {
   /**
-   * Nothing is known of the running time, there is a deadline, and an interruption would lose work: no risk is taken.
-   * What is saved at the warning loses a start-up, for which the last safe moment has room
-   * (lib/stages/move/deadline-guard.ts).
+   * Running time unknown, with a deadline, and an interruption would lose work: takes no risk. A program that saves at
+   * the warning loses only a start-up, and the last safe start has room for that (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
@@ -102,8 +102,9 @@ function taskOf(
 }
 
 /**
- * Work that one interruption costs at most. With a checkpoint signal whose grace fits into the warning nothing is lost;
- * with one that does not, half of what the program saves by itself on average; without a checkpoint everything.
+ * Most work that one interruption can lose. A checkpoint signal whose grace fits into the warning loses nothing; one
+ * that does not fit loses, on average, half of the interval of the program's own saves; without a checkpoint all is
+ * lost.
  */
 export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
   if (checkpoint === null) return Infinity;
@@ -111,10 +112,10 @@ export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
   return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
 }
 
-/** What tasks of one kind differ in. */
+/** Key of the deadline class within an equivalence class. */
 const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
-/** What the deadline of one class makes of its kind's options. */
+/** Candidates of a deadline class from the options of its equivalence class. */
 function candidatesOf({ places, appraised, shares, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
   let last: Appraised | null = null;
   let outcome: Outcome | null = null;

@@ -3,8 +3,8 @@ import { expectUnlimited, type InterruptionCurve } from '../../domain/forecast.t
 
 /**
  * An interruption curve with its integral, for closed forms: F(t) = P(interrupted within t) and alive(t) = the integral
- * of 1 - F from 0 to t, the expected time that an instance lives within t. From the two follows the expected time of
- * the interruptions within t, E[T; T <= t] = alive(t) - t (1 - F(t)).
+ * of 1 - F from 0 to t, the expected time that an instance lives within t. The expected time of the interruptions
+ * within t follows: E[T; T <= t] = alive(t) - t (1 - F(t)).
  */
 export interface CurveTable {
   /** Knots, seconds, from 0. */

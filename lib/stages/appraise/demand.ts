@@ -1,8 +1,8 @@
 /**
- * Share of a new instance that one task pays for. A purchase costs the whole instance over the time that it is held,
- * less the part that other known work will use (Stratus section 3.2.3: candidate groups). Waiting work counts as far as
- * it may use the pool and as long as the task itself runs: a long task alone on a large instance pays all of it,
- * however many short tasks wait beside it.
+ * Share of a new instance that one task pays for. A purchase costs the whole instance while it is held, less the part
+ * that other known work will use (Stratus section 3.2.3: candidate groups). Waiting work counts if it may use the pool,
+ * and only while the task itself runs: a long task alone on a large instance pays all of it, however many short tasks
+ * wait beside it.
  */
 import type { PoolBook } from './pools.ts';
 
@@ -31,7 +31,7 @@ class Bins {
     }
   }
 
-  /** Amount over the next `runtimeS`: work that ends earlier counts for the part of it that it runs. */
+  /** Amount over the next `runtimeS`; work that ends earlier counts for its own running time. */
   during(runtimeS: number): number {
     let sum = 0;
     for (let bin = 0; bin < BINS; bin++) {
@@ -42,13 +42,13 @@ class Bins {
   }
 }
 
-/** Pools that tasks of one shape fit, with the share of an instance that one of them takes. */
+/** Pools that fit a request class, with the share of an instance that one task takes. */
 export interface Fitting {
   readonly pools: readonly number[];
   readonly shares: readonly number[];
 }
 
-/** Waiting tasks of one shape. */
+/** Waiting tasks of one request class. */
 export class ClassDemand {
   readonly tasks = new Bins();
   readonly fitting: Fitting;
@@ -59,8 +59,8 @@ export class ClassDemand {
 }
 
 /**
- * Waiting work by shape and by pool. All of it is added before the first question.
- * O(tasks' groups) to add, then O(shapes x pools x bins in use) once, O(bins) per question.
+ * Waiting work by request class and by pool. All of it is added before the first question. O(tasks' groups) to add,
+ * then O(request classes x pools x bins in use) once, O(bins) per question.
  */
 export class Demand {
   readonly #book: PoolBook;
@@ -84,8 +84,8 @@ export class Demand {
   }
 
   /**
-   * In [share, 1]. `runtimeS`: how long the task holds the instance; 0: the least that it may pay, whatever its running
-   * time.
+   * Paid share, in [share, 1]. `runtimeS`: time for which the task holds the instance; 0 gives the least share for any
+   * running time.
    */
   paidShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
     const { pool, share } = at;

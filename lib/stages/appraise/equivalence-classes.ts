@@ -10,33 +10,33 @@ import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
 
-/** What tasks of one kind have in common. */
+/** Remaining work that the tasks of one equivalence class share. */
 export interface ClassWork {
-  /** What is left to run, the checkpoint read first. */
+  /** Remaining running time, with the checkpoint read first. */
   readonly runtime: Distribution;
   readonly meanS: number;
   readonly terms: Pick<Terms, 'lossS' | 'restoreS' | 'startMeanS' | 'startMaxS'>;
 }
 
-/** The places of a pool, with what comes of each where no deadline presses. */
+/** Bids of a pool, with the outcome of each without a deadline. */
 export interface Options {
   readonly places: readonly Place[];
-  /** For each place. The same record for bids that pay the same and are interrupted alike: they have one outcome. */
+  /** One per bid. Bids with equal price and risk share a record: their outcome is the same. */
   readonly appraised: readonly Appraised[];
   readonly shares: Shares;
   readonly rates: Omit<Rates, 'rate'>;
 }
-/** What comes of it, and what that was worked out from. */
+/** Outcome without a deadline, and its inputs. */
 export interface Appraised extends Unhurried, Pick<Rates, 'rate'> {
   readonly table: CurveTable;
 }
 type Rates = Pick<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
 
-/** What costs `leastUsd` at least, preferences taken off. */
+/** Lower bound of a cost, preferences taken off. */
 export interface AtLeast {
   readonly leastUsd: number;
 }
-/** Some of the spot pools of a kind, by what they cost at least; worked out when it is asked for. */
+/** Part of a class's spot pools, by their lower bound; computed on first use. */
 export interface SpotPools extends AtLeast {
   readonly pools: () => readonly SpotPool[];
 }
@@ -45,12 +45,12 @@ export interface SpotPool extends AtLeast {
 }
 
 /**
- * Of one shape and running time. What comes of it where no deadline presses is worked out once, pool by pool as they
- * are asked for.
+ * Tasks with one request class and one remaining running time. Outcomes without a deadline are computed once, pool by
+ * pool on first use.
  */
 export class EquivalenceClass {
   readonly offersByDeadline = new Map<string, GroupOffers>();
-  /** Of pools that are never interrupted. */
+  /** Options in non-interruptible pools. */
   readonly nonInterruptible: readonly Options[];
   readonly #requestClass: RequestClass;
   readonly #work: ClassWork;
@@ -82,10 +82,10 @@ export class EquivalenceClass {
   }
 
   /**
-   * The least it can cost, from the closed forms of outcome.ts: interruptions make work longer and what is fled to is
-   * no cheaper than `fallback`, so that only a refund goes below the price of the running time; and only of work that
-   * is saved, for else what is refunded has to be run again. Refunded of a try is no more than what is interrupted
-   * within the hour.
+   * Lower bound of the cost, from the closed forms of outcome.ts. Interruptions make work longer, and fleeing is no
+   * cheaper than `fallback`, so only a refund can push the cost below the price of the running time. That holds only
+   * for saved work: refunded work that is lost has to run again. The refund of a try is at most the cost of
+   * interruptions within the first hour.
    */
   #spotPool(pool: ClassPool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
@@ -143,7 +143,7 @@ export class EquivalenceClass {
   }
 }
 
-/** Kinds by content, made on first use. */
+/** Equivalence classes by content, made on first use. */
 export class EquivalenceClassBook {
   readonly #book: PoolBook;
   /** Running times that differ, by their mean: few have the same. */

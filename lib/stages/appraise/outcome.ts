@@ -1,12 +1,10 @@
 import type { Distribution } from '../../domain/distribution.ts';
 import { readCurve, type CurvePoint, type CurveTable } from './curve-table.ts';
 
-/**
- * What running one task somewhere is appraised under. Times in seconds, rates in USD per second of one task's share.
- */
+/** Terms for the appraisal of one task on one offer. Times in seconds, rates in USD per second of one task's share. */
 export interface Terms {
   readonly rate: number;
-  /** Rate of the cheapest on-demand pool that fits: where a task can flee after an interruption; null: nowhere. */
+  /** Rate of the cheapest on-demand pool that fits, for flight after an interruption; null: none. */
   readonly fallbackRate: number | null;
   /** Work that an interruption costs at most: 0 = saved at the warning, Infinity = all since the start. */
   readonly lossS: number;
@@ -15,7 +13,7 @@ export interface Terms {
   /** Expected and longest time from buying an instance to its first task. */
   readonly startMeanS: number;
   readonly startMaxS: number;
-  /** From now to the task's deadline and to the last safe start on on-demand; null without a deadline. */
+  /** Time from now to the task's deadline and to the last safe start on on-demand; null without a deadline. */
   readonly deadlineInS: number | null;
   readonly safeInS: number | null;
   /** Interruptions earlier than this are not charged; 0 under the rule `none`. */
@@ -35,37 +33,33 @@ export interface Outcome {
 /** The part of the terms that no deadline is in. */
 type UndatedTerms = Omit<Terms, 'deadlineInS' | 'safeInS'>;
 
-/** What comes of it where no deadline presses: the same for all tasks that differ in nothing but their deadline. */
+/** Outcome without a deadline: the same for all tasks that differ only in their deadline. */
 export interface Unhurried {
   /** P(late) is 0, or 1 where it is never done. */
   readonly outcome: Outcome;
-  /** From this `safeInS` on the last safe start forbids no try that would be made, seconds. */
+  /** Value of `safeInS` from which on the last safe start forbids no try, seconds. */
   readonly safeFromS: number;
 }
 
 /**
  * Expectations over the running time (discrete, r with weight w) and the time T of the first interruption (curve F), in
  * closed form. O(bins x horizons), nothing allocated per bin.
- *
  * One try of length r: interrupted with F(r); lives alive(r) in expectation; E[T; T<=r] = G(r) = alive(r) - r (1-F(r)).
  * An interruption at t loses min(t, loss), in all M(r) = G(m) + loss (F(r) - F(m)), m = min(r, loss). Not charged: E[T;
  * T <= min(r, hour)], the first-hour refund (Tributary 2.1.1, eq. 2.2 with the window as part of the task's time).
- *
  * After an interruption the task either flees to on-demand ("flee": one interruption at most), or tries again on the
  * same offer ("again"): then tries renew, so without checkpoint there are F/(1-F) interruptions, and with one their
  * rate is F(r) / alive(r) per second of running (renewal reward), over r and what is run twice. The cheaper of the two
  * is taken, "flee" where trying again would pass the last safe start. Lateness counts the flight: late is a run that is
  * too long by itself or whose flight is.
- *
  * The first start-up is not charged here: it is the same for all offers and nothing where an instance is at hand.
  * Start-ups that interruptions cause are.
- *
  * This part is the outcome without a deadline, and how near the last safe start may come before it is another one.
  */
 export const unhurriedOutcome = (runtime: Distribution, table: CurveTable, t: UndatedTerms): Unhurried =>
   expected(runtime, table, { ...t, safeInS: null });
 
-/** The outcome, given what comes of it without a deadline: where the deadline is far, nothing is worked out again. */
+/** The outcome with a deadline, from the one without: a far deadline changes nothing. */
 export function outcomeBefore(
   { outcome, safeFromS }: Unhurried,
   of: { readonly runtime: Distribution; readonly table: CurveTable; readonly terms: Terms },
@@ -136,7 +130,7 @@ function expected(runtime: Distribution, table: CurveTable, t: Omit<Terms, 'dead
   return { outcome: { pInterrupted: Math.min(1, pInterrupted), pLate: 0, lostS, durationS, costUsd }, safeFromS };
 }
 
-/** P(late): of runs that the deadline is far from nothing is read. */
+/** P(late). The interruption curve is read only for runs that the deadline is near to. */
 function lateness({ atS, weight }: Distribution, table: CurveTable, t: Terms): number {
   const leftS = (t.deadlineInS ?? Infinity) - t.startMaxS;
   let pLate = 0;
@@ -183,15 +177,15 @@ function safeTimeToTryAgainS(meanInterruptionS: number, t: UndatedTerms): number
 
 interface Flight {
   readonly f: number;
-  /** To the deadline, less the longest start-up; and of that what the flight leaves, seconds. */
+  /** Time to the deadline, less the longest start-up; then the part of it that remains after flight, seconds. */
   readonly leftS: number;
   readonly spareS: number;
   readonly terms: Terms;
 }
 
 /**
- * P(late | running time r) of a run that is not late by itself, start-ups counted at their longest; an upper bound
- * where there is no on-demand to flee to.
+ * P(late | running time r) of a run that is in time without interruptions, with the longest start-ups; an upper bound
+ * without on-demand to flee to.
  */
 function lateWhen(table: CurveTable, r: number, { f, leftS, spareS, terms: t }: Flight): number {
   if (t.fallbackRate === null) {

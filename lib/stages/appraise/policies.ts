@@ -3,7 +3,7 @@ import { appraise } from './appraise.ts';
 import { bidsFor } from './pools.ts';
 import { appraiseWithoutSpot } from './without-spot.ts';
 
-/** What pools and bids would cost a group, and risk. */
+/** Expected cost and risk of pools and bids, for a group. */
 export const APPRAISE = [
   policy(
     'appraise',

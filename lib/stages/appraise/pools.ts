@@ -22,7 +22,10 @@ interface BidForecast {
 
 const HOUR_S = 3600;
 
-/** The snapshot's pools by index, what they offer computed on first use: most pools never survive the filters. */
+/**
+ * The snapshot's pools by index. Prices and curves are computed on first use, because most pools never pass the
+ * filters.
+ */
 export class PoolBook {
   readonly views: readonly PoolView[];
   /** Capacities, KINDS numbers per pool in the order of RESOURCE_KINDS. */
@@ -30,14 +33,14 @@ export class PoolBook {
   readonly market: MarketForecast;
   readonly nowMs: EpochMs;
   readonly config: SchedulerConfig;
-  /** For tables of its pools. */
+  /** Buffers for the tables of its pools. */
   readonly doubles = new Doubles();
   readonly #snapshot: Snapshot;
   readonly #priced: (PricedPool | undefined)[] = [];
   readonly #mostFree = new Map<PoolId, Resources>();
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
-    // Ids order pools, so that nothing depends on the order in which the snapshot lists them.
+    // Ids order pools, so that the order in the snapshot does not matter.
     this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
     this.capacity = new Float64Array(this.views.length * KINDS);
     this.views.forEach((v, i) => this.capacity.set(vector(v.pool.type.capacity), i * KINDS));
@@ -47,15 +50,12 @@ export class PoolBook {
     this.config = config;
   }
 
-  /** Those with an instance that takes tasks. */
+  /** Pools with an instance that takes tasks. */
   get held(): Pick<ReadonlySet<PoolId>, 'has'> {
     return instanceParts(this.#snapshot).takingTasks;
   }
 
-  /**
-   * Whether some instance of the pool may have room for a task: by the most that is free of each resource on any of
-   * them.
-   */
+  /** False only if no instance of the pool can have room for a task, by the largest free amount of each resource. */
   hasRoom(pool: PoolId, need: Resources): boolean {
     const there = instanceParts(this.#snapshot).takingTasks.get(pool);
     if (there === undefined) return false;
@@ -79,13 +79,10 @@ export class PoolBook {
   }
 }
 
-/** What all pools of a cycle are priced by. */
+/** Inputs to the prices of all pools of a cycle. */
 type PricedIn = Pick<PoolBook, 'market' | 'nowMs' | 'config' | 'doubles'>;
 
-/**
- * A pool that can be bought from now. What is known of it besides its price is worked out when it is asked: of most
- * pools it never is.
- */
+/** A pool that is open for purchases. Everything but its price is computed on first use: most pools are never asked. */
 export class PricedPool {
   readonly pool: Pool;
   readonly priceUsdPerHour: number;
@@ -118,7 +115,7 @@ export class PricedPool {
     return Math.min(this.priceUsdPerHour, this.expectedUsdPerHour(at));
   }
 
-  /** Of a spot pool whose price is not forecast, and of any other: the price now. */
+  /** Expected price at an instant; the present price without a price forecast. */
   expectedUsdPerHour(at: EpochMs): number {
     const expected = this.pool.option === 'spot' ? this.#of.market.expectedPrice(this.pool, at) : null;
     return rawOrNull(expected) ?? this.priceUsdPerHour;
@@ -172,8 +169,8 @@ export function isSame(a: Float64Array, b: Float64Array): boolean {
 
 /**
  * Bids tried in a pool: market price + each delta (Tributary 2.2.3), the on-demand price (the usual bid, Stratus
- * 3.2.3), and none at all. Ascending; a delta that reaches the on-demand price adds nothing to it; on-demand below the
- * market is no bid.
+ * 3.2.3), and none at all. Ascending; a delta that reaches the on-demand price is left out; so is an on-demand price
+ * below the market.
  */
 export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig, 'bidDeltas'>): readonly Bid[] {
   if (pool.option !== 'spot') return ['uncapped'];

@@ -21,7 +21,7 @@ interface Choice {
   readonly group: GroupId;
   readonly excluded: GroupOffers['excluded'];
   readonly equivalenceClass: Pick<EquivalenceClass, 'nonInterruptible' | 'spot'>;
-  /** What the deadline makes of options. */
+  /** Candidates of the deadline class from options. */
   readonly candidates: (options: Options) => readonly Candidate[];
   readonly task: { readonly blind: boolean };
   readonly config: SchedulerConfig;
@@ -31,12 +31,11 @@ interface Choice {
 const MOST_CONSIDERED = 12;
 
 /**
- * Ranks candidates and keeps the best: those that are late with a probability up to `maxLateProbability` by expected
- * cost less preferences; where there is none, by P(late). Kept are the best bid of each pool first and further bids of
- * a pool only where pools run out, always with the cheapest on-demand pool. A task of unknown running time with a
- * deadline that an interruption would set back stays off spot wherever anything else fits.
- *
- * Spot pools that cannot be among the kept are not looked at, but for explanations.
+ * Ranks candidates and keeps the best. Candidates with P(late) up to `maxLateProbability` are ranked by expected cost
+ * less preferences; if there is none, all are ranked by P(late). The best bid of each pool comes first, further bids of
+ * a pool only if pools run out; the cheapest on-demand pool is always kept. A task with a deadline and an unknown
+ * running time, whose work an interruption would lose, stays off spot wherever anything else fits.
+ * Spot pools that cannot be kept are appraised only for explanations.
  */
 export function choose(choice: Choice): GroupOffers {
   const { group, excluded, config } = choice;
@@ -60,8 +59,8 @@ export function choose(choice: Choice): GroupOffers {
 }
 
 /**
- * Lists what was considered when it is read: only explanations do. On its own, for what is in reach of `choose` is all
- * that was appraised, which is let go when the list is made.
+ * Builds the list of considered offers on first use, since only explanations read it. A function of its own, because
+ * its closure holds everything appraised until the list is built.
  */
 const tellingLater = (
   of: Pick<GroupOffers, 'offers' | 'excluded'>,
@@ -77,8 +76,8 @@ const isOffSpot = ({ equivalenceClass, task }: Choice): boolean =>
   task.blind && equivalenceClass.nonInterruptible.length > 0;
 
 /**
- * Whether what an instance is paid per hour has a bound that its user would accept. Work that may only use spot cannot
- * leave a pool whose price soars, so it bids no more than the on-demand price.
+ * True if the price paid per hour has an acceptable bound. Work that may only use spot cannot leave a pool whose price
+ * soars, so it bids at most the on-demand price.
  */
 const isBounded = (
   { place: { pool, bid } }: Candidate,
@@ -88,7 +87,7 @@ const isBounded = (
   pool.option !== 'spot' ||
   (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
 
-/** All that stays, and of spot all that may be kept. */
+/** All non-interruptible candidates, and all spot candidates that may be kept. */
 function lookAround(choice: Choice): readonly Candidate[] {
   const { equivalenceClass, candidates, config } = choice;
   const found = equivalenceClass.nonInterruptible.flatMap(candidates);
@@ -107,13 +106,13 @@ function lookAround(choice: Choice): readonly Candidate[] {
   return found;
 }
 
-/** Sums of floating-point products differ by so much where they are put together in another order. */
+/** Relative rounding error of floating-point sums in different orders. */
 const ROUNDING = 1e-9;
 
-/** What the pools cost that would be kept if there were no others. */
+/** Costs of the pools kept so far. */
 class Standing {
   readonly #config: SchedulerConfig;
-  /** Of the best bid of each pool that is on time, ascending; no more than are kept. */
+  /** Best on-time bid of each pool, ascending; at most as many as are kept. */
   readonly #netUsd: number[] = [];
 
   constructor(config: SchedulerConfig) {
@@ -129,7 +128,7 @@ class Standing {
     this.#netUsd.length = Math.min(this.#netUsd.length, this.#config.offersPerGroup);
   }
 
-  /** Whether what costs so much at least is surely not kept. */
+  /** True if a pool with this lower bound is surely not kept. */
   beats({ leastUsd }: AtLeast): boolean {
     const last = this.#netUsd[this.#config.offersPerGroup - 1];
     return last !== undefined && last < leastUsd * (1 - ROUNDING);
@@ -145,7 +144,7 @@ interface Chosen {
   readonly anyOnTime: boolean;
 }
 
-/** Of all pools, also those that needed no look. */
+/** Considered offers of all pools, including those that `choose` skipped. */
 function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readonly ConsideredOffer[] {
   const { equivalenceClass, candidates, config } = choice;
   const spot = equivalenceClass.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
@@ -225,7 +224,7 @@ interface Verdicts {
   readonly keptSet: ReadonlySet<Place>;
   /** Only then lateness rules out. */
   readonly anyOnTime: boolean;
-  /** For nothing is known of the running time. */
+  /** True if it stays off spot because its running time is unknown. */
   readonly isOffSpot: boolean;
 }
 

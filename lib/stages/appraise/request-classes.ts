@@ -8,7 +8,7 @@ import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts'
 import { Demand, type ClassDemand } from './demand.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
-/** A pool at a bid, as one shape of task sees it. */
+/** A pool at a bid, for one request class. */
 export interface Place {
   readonly pool: Pool;
   readonly bid: Bid;
@@ -17,16 +17,16 @@ export interface Place {
   readonly opens: Offer['opens'] | undefined;
 }
 
-/** A pool as one shape of task sees it. */
+/** A pool, for one request class. */
 export class ClassPool {
   readonly priced: PricedPool;
   /** Position of the pool in the book. */
   readonly index: number;
   /** Dominant share of one task. */
   readonly share: number;
-  /** What matching preferences take off the price, as a fraction in [0, 1]. */
+  /** Price reduction for matched preferences, a fraction in [0, 1]. */
   readonly preferred: number;
-  /** Of a pool that rests after refusals. */
+  /** Next try of a pool in back-off. */
   readonly opens: Offer['opens'] | undefined;
   #places: readonly Place[] | null = null;
 
@@ -44,7 +44,7 @@ export class ClassPool {
     this.opens = opens;
   }
 
-  /** For each bid of the pool: the same for all that is appraised there, whatever its running time. */
+  /** One per bid of the pool, shared by all equivalence classes. */
   get places(): readonly Place[] {
     const { priced, preferred, opens } = this;
     const { pool, priceUsdPerHour } = priced;
@@ -62,8 +62,8 @@ export interface RequestClass {
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   readonly spot: (isRefunded: boolean) => Shortlist;
   /**
-   * Share of an instance that a task with this running time pays for: of one that has room its own, else that of a new
-   * one.
+   * Share of an instance that a task with this running time pays for: its own share where an instance has room, else
+   * the share of a new instance.
    */
   readonly shares: (pool: ClassPool, runtimeS: number) => Shares;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
@@ -73,9 +73,9 @@ export interface RequestClass {
 export interface Shares {
   /** Dominant share of the task. */
   readonly own: number;
-  /** That it pays for on an instance that is bought for it. */
+  /** Paid share of a new instance. */
   readonly ofNew: number;
-  /** That its expected cost holds: `own` where an instance of the pool has room for it now, else `ofNew`. */
+  /** Share in the expected cost: `own` if an instance of the pool has room for it now, else `ofNew`. */
   readonly charged: number;
 }
 
@@ -84,7 +84,7 @@ interface Shortlist {
   readonly cheapest: readonly ClassPool[];
   /** US dollars per hour that a task pays in `safest` at least, at the best price within the hour. */
   readonly safestFromUsd: number;
-  /** Of what is left the safest. Asks for the risk of all that is left. */
+  /** Safest of the remaining pools. Reads the risk of all of them. */
   readonly safest: () => readonly ClassPool[];
 }
 
@@ -93,19 +93,19 @@ const CHEAPEST_PER_OFFER = 3;
 const SAFEST = 6;
 const NON_INTERRUPTIBLE_POOLS = 3;
 /**
- * Pools by the price of a whole instance, which a task without company pays: so many of spot, and of those that stay,
- * are always appraised.
+ * Pools with the lowest price of a whole instance, which a task without company pays. So many of spot, and of
+ * non-interruptible capacity, are always appraised.
  */
 const CHEAPEST_WHOLE = 3;
 /**
- * Resting spot pools appraised where no other spot pool is open: waiting for one of them may be cheaper than on-demand,
- * and of one that rests there may be instances with room. These come first.
+ * Spot pools in back-off, appraised if no other spot pool is open: waiting for one may be cheaper than on-demand. Pools
+ * whose instances may have room come first.
  */
 const BACKED_OFF_POOLS = 3;
 
 /**
- * Shapes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and O(pools)
- * per shape for the resources.
+ * Request classes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and
+ * O(pools) per request class for the resources.
  */
 export class RequestClassBook {
   readonly #book: PoolBook;
@@ -118,7 +118,7 @@ export class RequestClassBook {
     this.#demand = new Demand(book);
   }
 
-  /** Tells of waiting tasks. All are told before the first list of any shape is asked for. */
+  /** Adds waiting tasks. All are added before the first list of any request class is read. */
   add({ demand }: RequestClass, count: number, runtimeS: number): void {
     this.#demand.add(demand, count, runtimeS);
   }
@@ -178,7 +178,7 @@ export class RequestClassBook {
     const shares = (pool: ClassPool, runtimeS: number): Shares => this.#shares(of.need, { demand, pool, runtimeS });
     const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
       priced.lowPriceUsdPerHour * share * (1 - preferred);
-    // Whatever its running time a task pays no less than that.
+    // Lower bound of a task's price, whatever its running time.
     const leastUsd = (p: ClassPool): number => lowUsd(p, shares(p, 0).charged);
     const wholeUsd = (p: ClassPool): number => lowUsd(p, 1);
     const nonInterruptible = pools.filter(({ priced }) => priced.pool.option !== 'spot');
@@ -217,10 +217,9 @@ export class RequestClassBook {
   }
 
   /**
-   * Spot pools that enter the full appraisal: the cheapest at their best price (now or in an hour, whichever is lower,
-   * less refunds and preferences), by what a task pays at least and by the whole instance; by risk the safest that are
-   * still cheaper than on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and
-   * riskier too.
+   * Spot pools for the full appraisal. The cheapest at their best price (now or in an hour, whichever is lower, less
+   * refunds and preferences), by a task's least price and by the whole instance; then the safest that are cheaper than
+   * on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
    */
   #shortlist(
     spot: readonly ClassPool[],
@@ -253,15 +252,15 @@ const listOf = (cheapest: readonly ClassPool[]): Shortlist => ({
 
 /** US dollars per hour at the best price within the hour, less preferences. */
 interface Prices {
-  /** That a task pays at least. */
+  /** Least price that a task pays. */
   readonly leastUsd: (p: ClassPool) => number;
-  /** Of a whole instance. */
+  /** Price of a whole instance. */
   readonly wholeUsd: (p: ClassPool) => number;
 }
 
 /**
- * Pools that are never interrupted: the cheapest by what a task pays, and by the whole instance, with on-demand among
- * them. Cheapest first.
+ * Non-interruptible pools: the cheapest by a task's price, and by the whole instance, with on-demand among them.
+ * Cheapest first.
  */
 function calmest(nonInterruptible: readonly ClassPool[], prices: Prices): readonly ClassPool[] {
   const ranked = nonInterruptible.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
@@ -274,17 +273,14 @@ const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ra
   [...of].sort((a, b) => wholeUsd(a.p) - wholeUsd(b.p)).slice(0, CHEAPEST_WHOLE);
 
 /**
- * Spot that costs more than on-demand now: nobody buys it. Work that may only use spot waits for the price to fall. EC2
- * has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot Instances",
- * maximum price).
+ * True for spot that costs more than on-demand now: never worth buying. Work that may only use spot waits for the price
+ * to fall. EC2 has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot
+ * Instances", maximum price).
  */
 const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
   pool.option === 'spot' && quote !== null && gt(quote, pool.onDemandUsdPerHour);
 
-/**
- * Chance that the next try succeeds after so many refusals in a row and no success between: Laplace's rule of
- * succession.
- */
+/** Probability that the next try succeeds after this many refusals in a row: Laplace's rule of succession. */
 const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
 
 interface Ranked {
@@ -292,7 +288,7 @@ interface Ranked {
   /** US dollars per hour that a task pays, at its best. */
   readonly usd: number;
 }
-/** Ties stay in the order of pool ids, in which pools are listed. */
+/** Ties keep the order of the pool list, by pool id. */
 const cheaper = (a: Ranked, b: Ranked): number => a.usd - b.usd;
 
 interface Passing {

@@ -1,7 +1,7 @@
 import type { AppraisePolicy } from '../../policy/contracts.ts';
 import { appraise } from './appraise.ts';
 
-/** As `appraise`, but spot pools are not looked at: what is never bought is not planned for either. */
+/** `appraise` without spot pools: the plan must not count on capacity that is never bought. */
 export const appraiseWithoutSpot: AppraisePolicy = (context) => {
   const { snapshot } = context;
   return appraise({

@@ -1,8 +1,8 @@
 import { invariant } from '../../kernel/errors.ts';
 
 /**
- * Texts as small numbers, counted: a text lives as long as some feature-value uses it, so that memory is bounded by the
- * number of feature-values and not by the number of names ever seen.
+ * Texts as small numbers, with reference counts. A text lives as long as some feature-value uses it, so that memory is
+ * bounded by the number of feature-values, not by the number of names ever seen.
  */
 export class AtomTable {
   readonly #ids = new Map<string, number>();

@@ -5,32 +5,30 @@ import { slot } from '../../policy/memory.ts';
 import { blend, capped, hintDistribution, priorDistribution } from './prior.ts';
 import { wordsForDuration } from './predictor.ts';
 
-/** A hint weighs as much as this many runs: one run of the job itself leaves it two thirds of the say, 18 a tenth. */
+/** Weight of a hint, in runs: beside one run of the job itself it has two thirds of the weight, beside 18 a tenth. */
 const HINT_RUNS = 2;
 /** The prior weighs as much as this many runs of other jobs. */
 const PRIOR_RUNS = 2;
-/** Runs from which a specific history speaks alone: where the hint's weight falls below a tenth. */
+/** Runs from which a specific history is used alone: the hint's weight would be below a tenth. */
 const ENOUGH_RUNS = 18;
 
 type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
 
 /**
- * One forecast from what there is: the history's answer (or null) and the user's hint (or none).
- *
- * - A history of the job itself with ENOUGH_RUNS runs speaks alone. A thinner one is blended with the hint, if there is
- *   one: n runs against HINT_RUNS.
- * - A broad history (same owner, all jobs) tells little of this job: with a hint it counts for nothing, else a stage of
- *   two minutes would be given an hour's tail by its neighbour. Without one, a history of "all jobs" is a cold start:
- *   blended with the prior, and the reason says what to do. So is any broad one of a stage that saves nothing, which an
- *   interruption sets back to its beginning: what it does not know of its own running time it must not be bet on.
- * - With nothing at all: the prior.
- *
- * `timeoutS` caps the result. A stage's last answer is remembered as long as the stage is there, so that it is the same
- * record from cycle to cycle: what follows from it need not be made again.
+ * One forecast from the history's answer (or null) and the user's hint (or none).
+ * - A history of the job itself with ENOUGH_RUNS runs is used alone. A thinner one is blended with the hint, if there
+ *   is one: n runs against HINT_RUNS.
+ * - A broad history (same owner, all jobs) tells little of this job. With a hint it is ignored: a neighbour could give
+ *   a stage of two minutes an hour's tail. Without one, a history of "all jobs" is a cold start: blended with the
+ *   prior, and the reason names the remedy. The same holds for any broad history of a stage without checkpoints: an
+ *   interruption loses all its work, so it takes no bet on a running time that is not its own.
+ * - Without either: the prior.
+ * `timeoutS` caps the result. A stage's last answer is cached while the stage exists, so that it is the same record
+ * from cycle to cycle, and results derived from it can be cached as well.
  */
 export class HintedForecasts {
   readonly #answers = new WeakMap<Stage, Answer>();
-  /** By the history of all jobs: the same for every job that nothing is known of. */
+  /** Cold starts by the history of all jobs: the same for every unknown job. */
   readonly #coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
   readonly #doubles = new Doubles();
 
@@ -96,7 +94,7 @@ export class HintedForecasts {
   }
 }
 
-/** For all estimate policies of an engine. */
+/** Cache for all estimate policies of an engine. */
 export const HINTED = slot(() => new HintedForecasts());
 
 /** The same for a stage that is asked about once. */

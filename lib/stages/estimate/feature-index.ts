@@ -1,8 +1,7 @@
 /**
- * Where the history of each feature-value lies: (feature, three numbers) -> slot. Bounded: when all slots are taken,
- * the second-chance (CLOCK) rule frees one that was not looked up since the hand last passed. New entries start without
+ * Index of histories by feature-value: (feature, three numbers) -> slot. Bounded: when all slots are taken, the
+ * second-chance (CLOCK) rule frees one that was not looked up since the hand last passed. New entries start without
  * their chance, so a flood of names that never come again evicts itself and not the recurring ones.
- *
  * Chained hashing over typed arrays; find, add and evict are O(1) expected. Memory: 29 bytes per slot, grown by
  * doubling.
  */
@@ -30,7 +29,7 @@ export class FeatureIndex {
     return this.#used;
   }
 
-  /** Slots that there is memory for now. */
+  /** Slots allocated so far. */
   get capacity(): number {
     return this.#capacity;
   }
@@ -54,8 +53,8 @@ export class FeatureIndex {
   }
 
   /**
-   * Adds a feature-value that `find` did not find. When it must take the place of another one, calls `evict(slot)`
-   * first, while that slot's key can still be read.
+   * Adds a feature-value that `find` did not find. To replace another one, it first calls `evict(slot)`, while that
+   * slot's key can still be read.
    */
   add(feature: number, ids: Int32Array, i: number, evict: (slot: number) => void): number {
     let slot = this.#used;

@@ -3,7 +3,7 @@ import type { Resources } from '../../domain/resources.ts';
 import type { JobFeatures } from '../../domain/forecasts.ts';
 import type { AtomTable } from './atom-table.ts';
 
-/** What a feature is made of. -1 stands for a part that is not known: features that need it are left out. */
+/** Parts of features. -1 stands for an unknown part; features that need it are left out. */
 const ATOMS = ['owner', 'job', 'stage', 'program', 'resources', 'hour', 'day'] as const;
 type AtomName = (typeof ATOMS)[number];
 
@@ -13,7 +13,7 @@ export interface Feature {
   readonly of: readonly AtomName[];
   /** True when it says little about the job itself: such a history weighs less against the user's own hint. */
   readonly broad: boolean;
-  /** How people call it in explanations. */
+  /** Name in explanations. */
   readonly words: string;
 }
 
@@ -41,7 +41,7 @@ export const FEATURES: readonly Feature[] = [
 ];
 export const FEATURE_COUNT = FEATURES.length;
 
-/** Atom positions of every feature in one array, -2 where a feature has fewer than three parts: for the hot loop. */
+/** Atom positions of every feature in one array, -2 for missing parts: for the hot loop. */
 const PARTS = Int8Array.from(FEATURES.flatMap((f) => [0, 1, 2].map((i) => partOf(f, i))));
 
 function partOf(feature: Feature, i: number): number {
@@ -58,7 +58,7 @@ export function atomTexts(feature: Feature, ids: readonly number[], atoms: AtomT
   });
 }
 
-/** Whether the part is a text that the atom table keeps; the others are numbers themselves. */
+/** True if the part is a text in the atom table; other parts are numbers themselves. */
 export const isText = (name: AtomName): boolean =>
   name === 'owner' || name === 'job' || name === 'stage' || name === 'program';
 
@@ -70,7 +70,7 @@ const DAY_MS = 86_400_000;
  */
 export function resolveFeatures(features: JobFeatures, idOf: (text: string) => number, ids: Int32Array): void {
   const submittedMs = raw(features.submittedMs);
-  // In the order of ATOMS.
+  // Same order as ATOMS.
   const parts = [
     idOf(features.owner),
     idOf(features.jobName),
@@ -94,8 +94,8 @@ export function resolveFeatures(features: JobFeatures, idOf: (text: string) => n
 }
 
 /**
- * Requested resources as one number, discretised as JamaisVu section 3.2 does: below 1 to the nearest tenth, above to
- * the nearest integer (vCPUs, GiB, GPUs). -1 when nothing was requested. Disk is left out: it does not tell runs apart.
+ * Requested resources as one number, discretised as in JamaisVu section 3.2: below 1 to the nearest tenth, above to the
+ * nearest integer (vCPUs, GiB, GPUs). -1 without a request. Disk is left out: it does not tell runs apart.
  */
 export function resourceCode(r: Resources): number {
   const cpu = discretised(vcpusIn(r.cpu));

@@ -1,19 +1,16 @@
 /**
- * Streaming histogram in bounded memory: Ben-Haim and Tom-Tov's, the NumericHistogram that SLearn (section 5.2.1) names
- * and that stands behind 3Sigma's per-feature distributions (SLearn section 2.3).
- *
+ * Streaming histogram in bounded memory: Ben-Haim and Tom-Tov's, the NumericHistogram of SLearn (section 5.2.1) and of
+ * 3Sigma's per-feature distributions (SLearn section 2.3).
  * A histogram is a block of `BLOCK` doubles inside a larger array, so that a hundred thousand of them are one
- * allocation. Layout from its offset: [bins in use, least ratio, BINS + 1 centroids, BINS + 1 weights]
- * (one spare bin holds the value being added until two bins merge). Least ratio: 0 until bins are merged for the first
- * time, then a number >= 1 that no two neighbouring centroids are closer than.
- *
+ * allocation. Layout from its offset: [bins in use, least ratio, BINS + 1 centroids, BINS + 1 weights] (one spare bin
+ * holds the value being added until two bins merge). Least ratio: 0 until bins are merged for the first time, then a
+ * number >= 1 that no two neighbouring centroids are closer than.
  * Invariants: centroids ascend strictly; weights are > 0 and sum to the number of values added; the weighted mean of
  * the centroids is the mean of the values (merging keeps sums). As long as at most BINS distinct values came, it is
  * exact.
- *
  * One departure from the paper: the two bins to merge are those with the smallest ratio between centroids, not the
- * smallest difference. Runtimes span five decades; differences would spend all bins on the few longest ones.
- * Adding costs O(log BINS) mostly (`absorb`), O(BINS) else; memory is O(BINS) whatever the number of values.
+ * smallest difference. Runtimes span five decades; differences would spend all bins on the few longest ones. Adding
+ * costs O(log BINS) mostly (`absorb`), O(BINS) else; memory is O(BINS) whatever the number of values.
  */
 
 /** Bins kept per histogram. SLearn and 3Sigma name no number; 32 keeps the median of a log-normal within 2 % (test). */
@@ -52,9 +49,9 @@ export function addToHistogram(h: Float64Array, at: number, value: number): void
 }
 
 /**
- * Adds `value`, which belongs before the bin at `low`, to the closer one of the bins beside it where it is closer to
- * that than any two bins are to each other: these two would be merged. False where that is not known. Once a histogram
- * is full it is hardly ever false.
+ * Adds `value`, which belongs before the bin at `low`, to the closer one of its two neighbours, if it is closer to that
+ * than any two bins are to each other: the general case would merge these two. False if that is unknown. Once a
+ * histogram is full, false is rare.
  */
 function absorb(h: Float64Array, at: number, low: number, value: number): boolean {
   const first = at + CENTROIDS;
@@ -105,8 +102,8 @@ function mergeClosest(h: Float64Array, at: number): void {
 }
 
 /**
- * Median of what was added (`total` values, >= 1). Exact while no bins were merged (the mean of the two middle values
- * when their number is even); then interpolated, each bin's weight lying half on either side of its centroid.
+ * Median of the added values (`total` values, >= 1). Exact while no bins were merged (the mean of the two middle values
+ * for an even number); then interpolated, with half of each bin's weight on either side of its centroid.
  */
 export function histogramMedian(h: Float64Array, at: number, total: number): number {
   const count = h[at] as number;
@@ -137,7 +134,7 @@ export function histogramMedian(h: Float64Array, at: number, total: number): num
   return before;
 }
 
-/** Where the bins lie in the array: `count` centroids from `values`, as many weights from `weights`. */
+/** Bins in the array: `count` centroids from `values`, as many weights from `weights`. */
 export const histogramBins = (h: Float64Array, at: number): Bins => ({
   count: h[at] as number,
   values: at + CENTROIDS,
@@ -170,7 +167,7 @@ export function readHistogram(h: Float64Array, at: number): HistogramState {
 export function writeHistogram(h: Float64Array, at: number, state: HistogramState): void {
   h.fill(0, at, at + BLOCK);
   h[at] = state.centroids.length;
-  // What it is needs not be known: neighbours are never closer than 1.
+  // 1 is a safe least ratio: neighbours are never closer.
   h[at + LEAST_RATIO] = state.lossy ? 1 : 0;
   h.set(state.centroids, at + CENTROIDS);
   h.set(state.weights, at + WEIGHTS);

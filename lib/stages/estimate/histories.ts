@@ -25,9 +25,9 @@ export const RECENT = 20;
 /** Weight of the newest runtime in "rolling" (JamaisVu section 3.3). */
 export const ALPHA = 0.5;
 /**
- * Relative error of one imagined past prediction that every pair starts with, so that a history of one or two runs does
- * not win by luck, nor lose for want of a past: off by half the mean runtime. JamaisVu chooses by the bare NRMSE; on
- * the Google trace this puts 89.3 % instead of 88.9 % of predictions within a factor of two.
+ * Relative error of one imagined past prediction of every pair: half the mean runtime. Without it, a history of one or
+ * two runs would win by luck, or lose for lack of a past. JamaisVu chooses by the bare NRMSE; on the Google trace this
+ * puts 89.3 % instead of 88.9 % of predictions within a factor of two.
  */
 const UNPROVEN = 0.5;
 // Layout of a slot, in doubles.
@@ -44,7 +44,7 @@ const RING = SQUARED_ERROR + E;
 const FILTERED_RING = RING + RECENT;
 const STRIDE = FILTERED_RING + RECENT;
 
-/** All that is kept of one feature-value, as plain data. */
+/** State of one feature-value, as plain data. */
 export interface HistoryState {
   readonly n: number;
   readonly sum: number;
@@ -63,7 +63,7 @@ export interface HistoryState {
 /**
  * Runtime histories, one per slot, each in bounded memory: sums, a ring of the last 20, and from the second runtime on
  * two streaming histograms (raw and median-filtered). 63 doubles per slot and 2 x 66 more with histograms: 0.5 to 1.6
- * kB however many runtimes came. Adding is O(BINS + RECENT), reading a prediction O(1).
+ * kB for any number of runtimes. Adding is O(BINS + RECENT), reading a prediction O(1).
  */
 export class Histories {
   #slots = new Float64Array(0);
@@ -72,7 +72,7 @@ export class Histories {
   #blocksUsed = 0;
   readonly #freeBlocks: number[] = [];
   readonly #doubles = new Doubles();
-  /** Of the distribution that is being made. */
+  /** Scratch space for the distribution. */
   readonly #sorted = new Float64Array(RECENT);
   readonly #sortedWeight = new Float64Array(RECENT);
 
@@ -98,9 +98,7 @@ export class Histories {
     return this.#slots[slot * STRIDE + N] as number;
   }
 
-  /**
-   * What the slot's best estimator is chosen by; lower is better. Its NRMSE with one UNPROVEN prediction counted in.
-   */
+  /** Score of the slot's best estimator; lower is better. Its NRMSE with one UNPROVEN prediction counted in. */
   score(slot: number): number {
     return this.#slots[slot * STRIDE + SCORE] as number;
   }
@@ -110,14 +108,14 @@ export class Histories {
     return this.#slots[slot * STRIDE + BEST] as number;
   }
 
-  /** What `estimator` predicts next, seconds. */
+  /** Next prediction of `estimator`, seconds. */
   prediction(slot: number, estimator: number): number {
     return this.#slots[slot * STRIDE + PREDICTION + estimator] as number;
   }
 
   /**
    * Error of one estimator of the slot: RMSE of its past predictions divided by the mean runtime (JamaisVu section
-   * 3.3). Infinity while none has come true or false (fewer than two runtimes).
+   * 3.3). Infinity before any prediction could be checked (fewer than two runtimes).
    */
   nrmseOf(slot: number, estimator: number): number {
     const o = slot * STRIDE;
@@ -142,7 +140,7 @@ export class Histories {
         f[o + SQUARED_ERROR + e] = (f[o + SQUARED_ERROR + e] as number) + error * error;
       }
     }
-    // Of whole numbers: of doubles a remainder is a call.
+    // Unsigned integers: a remainder of doubles would be a call.
     const newest = (n >>> 0) % RECENT;
     f[o + RING + newest] = runtimeS;
     const filtered = this.#filtered(o, n);
@@ -158,8 +156,8 @@ export class Histories {
   }
 
   /**
-   * Median of the last three runtimes up to the n-th; of as many as there are at the beginning. JamaisVu section 3.4
-   * gives no width; three removes single outliers at the least delay (five was no better on the Google trace).
+   * Median of the last three runtimes up to the n-th; of fewer at the beginning. JamaisVu section 3.4 gives no width;
+   * three removes single outliers at the least delay (five was no better on the Google trace).
    */
   #filtered(o: number, n: number): number {
     const f = this.#slots;
@@ -300,7 +298,7 @@ export class Histories {
     };
   }
 
-  /** Puts `state` into the slot, in place of what it held. */
+  /** Replaces the slot's content by `state`. */
   write(slot: number, state: HistoryState): void {
     this.clear(slot);
     const o = slot * STRIDE;

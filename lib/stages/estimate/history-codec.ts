@@ -32,7 +32,7 @@ const row = z
 
 const ascends = (xs: readonly number[]): boolean => xs.every((x, i) => i === 0 || x > (xs[i - 1] ?? 0));
 
-/** One history as text. Numbers keep all their digits: decoding gives the same state. */
+/** One history as text. Numbers keep all their digits, so decoding gives the same state. */
 export function encodeHistory(state: HistoryState): string {
   const pack = (h: HistoryState['histogram']) => (h === null ? null : { c: h.centroids, w: h.weights, x: h.lossy });
   return JSON.stringify({

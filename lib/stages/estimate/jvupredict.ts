@@ -11,13 +11,12 @@ const UNFINISHED = slot((memory) => new Unfinished(memory.of(FEATURES)));
 const CENSORED = slot(() => new CensoredForecasts());
 
 /**
- * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` where history is thin or
- * missing, from a wide prior where there is neither (lib/stages/estimate/cold-start.ts).
- *
- * For stages that save nothing, unfinished runs are counted as well (unfinished.ts): thought short, they are bet on
- * spot and lose all. What saves its state loses little by that, and the last safe moment of a tail that is mostly
- * guessed would keep it off spot for nothing: many jobs on the prices of 2016 and 2021 cost half as much again
- * (docs/results.md), with none late either way.
+ * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` if history is thin or
+ * missing, from a wide prior without either (lib/stages/estimate/cold-start.ts).
+ * Stages without checkpoints count unfinished runs too (unfinished.ts): thought short, they would be bet on spot and
+ * lose all. Stages with checkpoints lose little by that; for them the last safe start of a mostly guessed tail would
+ * keep them off spot for nothing: many jobs on the prices of 2016 and 2021 cost half as much again (docs/results.md),
+ * with none late either way.
  */
 export const jvuPredict: EstimatePolicy = ({ snapshot, beliefs, memory }) => {
   const history = beliefs.of(runtimeLearner);
@@ -36,7 +35,7 @@ export const jvuPredict: EstimatePolicy = ({ snapshot, beliefs, memory }) => {
         ? ended
         : censored.of(ended, running.sharing(evidence.feature, features), stage.timeoutS);
     const forecast = hinted.of(counted, stage);
-    // Of a job that no run has ended of, those that have not say the most.
+    // Unfinished runs say the most about a job of which no run has ended.
     return evidence?.broad === false
       ? forecast
       : censored.of(forecast, running.sharing('job', features), stage.timeoutS);

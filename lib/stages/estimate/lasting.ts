@@ -1,10 +1,9 @@
 /**
- * How long each running task has lasted, in steps. It is gone through in each cycle, so what that depends on stands in
- * columns: the records themselves lie all over the memory, and looking at a thousand of them takes as long as computing
- * with a hundred thousand numbers.
- *
- * It is right because a running task never changes, it is replaced, and nothing of it depends on the time
- * (domain/snapshot.ts).
+ * Elapsed time of each running task, in steps. Every cycle goes through all of them, so the inputs stand in columns:
+ * the records lie all over the memory, and reading a thousand of them takes as long as computing with a hundred
+ * thousand numbers.
+ * Columns stay valid because a running task's record never changes: it is replaced, and nothing in it depends on the
+ * time (domain/snapshot.ts).
  */
 import type { RunningTask } from '../../domain/snapshot.ts';
 import { raw, ZERO_S, type EpochMs } from '../../kernel/units.ts';
@@ -13,13 +12,13 @@ import { raw, ZERO_S, type EpochMs } from '../../kernel/units.ts';
 const LEAST_S = 30;
 const STEP = 1.2;
 const LOG_STEP = Math.log(STEP);
-/** A week; what runs longer counts as that. */
+/** A week; longer times count as a week. */
 export const STEPS = Math.ceil(Math.log((7 * 86_400) / LEAST_S) / LOG_STEP);
 export const STEPS_S = Float64Array.from({ length: STEPS }, (_, k) => LEAST_S * STEP ** k);
 /** The same but for the rounding of times, which are to reach a step that they are equal to. */
 const REACHED_S = STEPS_S.map((s) => s * (1 - 1e-10));
 
-/** The last step that is not above `s`, looked for from `step` on; -1: there is none. */
+/** Last step not above `s`, searched from `step` on; -1: none. */
 export function lastStepAt(s: number, step = -1): number {
   let at = step;
   while (at >= 0 && s < (REACHED_S[at] as number)) at--;
@@ -27,21 +26,20 @@ export function lastStepAt(s: number, step = -1): number {
   return at;
 }
 
-/** Doubles of a row: when it started (ms; Infinity: it has not), what it read, resumed from and ran before (s). */
+/** Doubles of a row: start time (ms; Infinity before the start), then seconds read, resumed from and run before. */
 const FACTS = 4;
 
-/** What runs, row by row as in the snapshot, each with what its caller keeps with it. */
+/** Running tasks, row by row as in the snapshot, each with a value of its caller. */
 export class Lasting<T> {
   #running: readonly RunningTask[] = [];
   readonly #with: (T | null)[] = [];
   #facts = new Float64Array(0);
-  /** The step that it had reached when it was last looked at. */
+  /** Step of each row at the last visit. */
   #steps = new Int8Array(0);
 
   /**
-   * From now on these run. `of` is asked about what was not there before, and again where it gave null. What stays
-   * comes in the order in which it came before: else it is looked at as if it were new. O(running), a comparison each,
-   * + O(new).
+   * Replaces the rows by these tasks. `of` is called for new tasks, and again for those it answered with null.
+   * Remaining tasks keep their relative order; otherwise they count as new. O(running), a comparison each, + O(new).
    */
   follow(running: readonly RunningTask[], of: (r: RunningTask) => T | null): void {
     const before = this.#running;
@@ -54,7 +52,7 @@ export class Lasting<T> {
       from += same;
       to += same;
       const is = running[to];
-      // What has become another record is there still; what is not is gone.
+      // A task with a new record is still there; one without a record is gone.
       if (is !== undefined && is.attempt.id === before[from]?.attempt.id) this.#put(to++, is, of);
       from++;
     }
@@ -63,7 +61,7 @@ export class Lasting<T> {
     this.#running = running;
   }
 
-  /** How many rows from there on are as they were: they are moved at once. */
+  /** Length of the unchanged run of rows from there on; such rows are moved at once. */
   #sameFrom(from: number, running: readonly RunningTask[], to: number): number {
     const before = this.#running;
     const most = Math.min(before.length - from, running.length - to);
@@ -72,7 +70,7 @@ export class Lasting<T> {
     return same;
   }
 
-  /** Each with the last step that it has reached by then; -1: none. */
+  /** Calls back for each task with its last step reached by then; -1: none. */
   each(nowMs: EpochMs, look: (of: T, step: number) => void): void {
     const now = raw(nowMs);
     const facts = this.#facts;
@@ -80,7 +78,7 @@ export class Lasting<T> {
       const of = this.#with[i] as T | null;
       if (of === null) continue;
       const at = i * FACTS;
-      // As `doneOnceS` of `begunBy`.
+      // Same as `doneOnceS` of `begunBy`.
       const ranS = Math.max(0, (now - (facts[at] as number)) / 1000);
       const doneS = (facts[at + 2] as number) + Math.max(0, ranS - (facts[at + 1] as number));
       const step = lastStepAt(Math.max(doneS, facts[at + 3] as number), this.#steps[i]);

@@ -9,9 +9,9 @@ import { RESOURCE_KINDS, fromVector, vector } from '../../domain/resources.ts';
 /** Rows of the log, `history/log/<n>`: no feature has this name. */
 const LOG_PREFIX = `${HISTORY_PREFIX}log/`;
 /**
- * Runs in the log before they are folded into the histories that they belong to. A run changes some ten histories of
- * about a kilobyte each; in the log it is a line. Runs of recurring jobs share histories, so that a fold of 256 runs of
- * one template writes ten rows, and one of 256 different jobs no more than without a log.
+ * Length of the log before a fold into histories. A run changes some ten histories of about a kilobyte each, but is one
+ * line in the log. Runs of recurring jobs share histories: a fold of 256 runs of one template writes ten rows, and one
+ * of 256 different jobs no more than without a log.
  */
 const FOLD_AT = 256;
 
@@ -28,11 +28,10 @@ const lines = z.array(line);
 type Line = z.infer<typeof line>;
 
 /**
- * JVuPredict with what it learned since the last fold kept as a log of runs: storing a run costs its line, not the ten
- * histories that it changes. What is restored from stored rows equals what learned the same runs in the same order.
- *
- * Lifecycle: `restore` what a store kept, then `predict` and `learn`; `takeDirty` hands out rows to be written together
- * with the observation that was learned from. An empty row stands for one that is no more.
+ * JVuPredict whose runs since the last fold are kept as a log: storing a run costs its line, not the ten histories that
+ * it changes. A state restored from stored rows equals one that learned the same runs in the same order.
+ * Lifecycle: `restore` stored rows, then `predict` and `learn`; `takeDirty` hands out rows to be written together with
+ * the learned observation. An empty row stands for a deleted one.
  */
 export class LoggedHistory implements RuntimeHistory {
   readonly prefix = HISTORY_PREFIX;
@@ -59,8 +58,7 @@ export class LoggedHistory implements RuntimeHistory {
   }
 
   /**
-   * One row of the log however many runs were learned; every `foldAt` runs the histories that changed, and the log is
-   * empty.
+   * One row for the log, however many runs were learned; after `foldAt` runs the changed histories, and an empty log.
    */
   takeDirty(): ReadonlyMap<string, string> {
     const fresh = this.#fresh;
@@ -77,7 +75,7 @@ export class LoggedHistory implements RuntimeHistory {
     return rows;
   }
 
-  /** Forgets everything, also what was learned and not stored, and takes over these rows. Throws `store.corrupt`. */
+  /** Replaces all state, stored or not, by these rows. Throws `store.corrupt`. */
   restore(rows: ReadonlyMap<string, string>): void {
     const isLog = (key: string): boolean => key.startsWith(LOG_PREFIX);
     this.predictor.restore(new Map([...rows].filter(([key]) => !isLog(key))));

@@ -2,7 +2,7 @@ import { policy } from '../../policy/policy.ts';
 import { userHint } from './hint.ts';
 import { jvuPredict } from './jvupredict.ts';
 
-/** How running times are forecast. */
+/** Forecasts of running times. */
 export const ESTIMATE = [
   policy(
     'estimate',

@@ -13,12 +13,9 @@ import { HISTORY_PREFIX, corrupt, decodeHistory, encodeHistory } from './history
  * JVuPredict (JamaisVu section 3): for each feature of a job the history of earlier runs with the same value, in each
  * history eight estimators, and for each such pair the error of its past predictions. The pair with the lowest NRMSE
  * predicts. As in 3Sigma the answer is a distribution: that of the chosen history.
- *
- * Lifecycle: `import` what a store kept, then `predict` and `learn`; `export` hands out the rows that changed since the
- * last export, to be written together with the observation that was learned from. Dying before that write loses at most
- * what was learned since, never the order of things: rows are whole histories, not increments. One owner, no
- * concurrency.
- *
+ * Lifecycle: `import` stored rows, then `predict` and `learn`; `export` hands out the rows changed since the last
+ * export, to be written together with the learned observation. A crash before that write loses at most the runs learned
+ * since, and never the consistency: rows are whole histories, not increments. One owner, no concurrency.
  * State: at most `maxFeatureValues` histories of 0.5 to 1.6 kB (Histories), their index, the texts in use: 0.3 GB at
  * the default bound were it ever full; a few MB for hundreds of recurring jobs. `predict` is O(features), `learn`
  * O(features x bins): a few microseconds and about ten. Beyond the bound the least used feature-values are forgotten
@@ -82,7 +79,7 @@ export class JvuPredict implements RuntimeHistory {
     };
   }
 
-  /** The point prediction alone: what `predict` chooses, without making a distribution. */
+  /** The point prediction alone, without making a distribution. */
   choose(features: JobFeatures): Choice | null {
     this.#resolve(features);
     let chosen = -1;
@@ -105,8 +102,8 @@ export class JvuPredict implements RuntimeHistory {
   }
 
   /**
-   * What each estimator of one feature would say; null when the job's feature-value has no history. For baselines that
-   * always use one feature and estimator.
+   * Answers of each estimator of one feature; null if the job's feature-value has no history. For baselines that always
+   * use one feature and estimator.
    */
   candidates(features: JobFeatures, feature: number): Float64Array | null {
     this.#resolve(features);
@@ -163,7 +160,7 @@ export class JvuPredict implements RuntimeHistory {
     return rows;
   }
 
-  /** These rows were not stored after all: the next export has them again. */
+  /** Marks rows as not stored after all: the next export has them again. */
   markChanged(keys: Iterable<string>): void {
     for (const key of keys) {
       const { feature, ids } = this.#parse(key, (text) => this.#atoms.find(text));
@@ -173,7 +170,7 @@ export class JvuPredict implements RuntimeHistory {
     }
   }
 
-  /** Takes over exported rows, replacing what is there under the same keys. Throws `store.corrupt`. */
+  /** Adds exported rows, replacing those with the same keys. Throws `store.corrupt`. */
   import(rows: Iterable<readonly [key: string, value: string]>): void {
     for (const [key, value] of rows) {
       if (value === '') continue;
@@ -198,7 +195,7 @@ export class JvuPredict implements RuntimeHistory {
     return new Map(this.export());
   }
 
-  /** Forgets everything, also what was learned and not stored, and takes over these rows. */
+  /** Replaces all state, stored or not, by these rows. */
   restore(rows: ReadonlyMap<string, string>): void {
     this.#index = new FeatureIndex(this.#maxFeatureValues);
     this.#atoms = new AtomTable();
@@ -283,12 +280,11 @@ export class JvuPredict implements RuntimeHistory {
   }
 
   /**
-   * The distribution that belongs to the chosen pair. Its centre is the estimator's point: the bins of the whole
-   * history have the average as their mean and the median as their median; the last 20 runs, weighted alike or by
-   * ALPHA, have "recent" or "rolling" as their mean. Filtered estimators share their unfiltered sibling's distribution:
-   * an outlier is unlikely, not impossible, and a deadline has to survive it; their point may then lie off its centre.
-   *
-   * Some weight is kept for what was not seen yet (withUnseen): without it a single run would look like certainty.
+   * Distribution of the chosen pair. Its centre is the estimator's point: the bins of the whole history have the
+   * average as their mean and the median as their median; the last 20 runs, weighted alike or by ALPHA, have "recent"
+   * or "rolling" as their mean. Filtered estimators share their unfiltered sibling's distribution, so their point may
+   * lie off its centre: an outlier is unlikely, not impossible, and a deadline has to survive it.
+   * Some weight is reserved for unseen running times (withUnseen): without it a single run would look like certainty.
    */
   #distribution(slot: number, estimator: number): Distribution {
     const kind = estimator % 4;

@@ -9,15 +9,15 @@ const Z = [-1.6449, -1.0364, -0.6745, -0.3853, -0.1257, 0.1257, 0.3853, 0.6745, 
 const Z_WEIGHT = [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02];
 
 /**
- * Spread of a user's guess: the standard deviation of ln(runtime / guess), such that nine in ten lie within a factor of
- * two of it, as of JVuPredict's predictions (JamaisVu section 6.2). The paper calls users' estimates of widely varying
- * quality (section 2.2) and names no figure; a guess that is worse than this corrects itself with the first runs.
+ * Spread of a user's guess: the standard deviation of ln(runtime / guess) that puts nine in ten within a factor of two,
+ * as for JVuPredict's predictions (JamaisVu section 6.2). The paper calls users' estimates of widely varying quality
+ * (section 2.2) and names no figure; a worse guess corrects itself with the first runs.
  */
 const HINT_SIGMA = Math.LN2 / 1.6449;
 
 /**
- * What to expect of a task that nothing is known of: median and spread of the 385,582 finished jobs of the Google 2011
- * trace (median 109 s; 90 % below 1,058 s, so sigma = ln(1058 / 109) / 1.2816).
+ * Prior of an unknown task: median and spread of the 385,582 finished jobs of the Google 2011 trace (median 109 s; 90 %
+ * below 1,058 s, so sigma = ln(1058 / 109) / 1.2816).
  */
 const PRIOR_MEDIAN_S: Seconds = seconds(109);
 const PRIOR_SIGMA = 1.77;
@@ -33,7 +33,7 @@ const PRIOR = logNormal(PRIOR_MEDIAN_S, PRIOR_SIGMA);
 
 export const priorDistribution = (): Distribution => PRIOR;
 
-/** With probability `weight` as `a`, else as `b`. */
+/** Mixture: `a` with probability `weight`, else `b`. */
 export function blend(a: Distribution, weight: number, b: Distribution, doubles: Doubles): Distribution {
   if (weight >= 1) return a;
   if (weight <= 0) return b;
@@ -49,7 +49,7 @@ export function blend(a: Distribution, weight: number, b: Distribution, doubles:
   return distributionOf(atS, weights);
 }
 
-/** No attempt runs longer than its timeout: what lies beyond counts as the timeout. */
+/** No attempt runs longer than its timeout, so longer times count as the timeout. */
 export function capped(d: Distribution, timeout: Seconds | null, doubles: Doubles): Distribution {
   if (timeout === null || (d.atS.at(-1) ?? 0) <= raw(timeout)) return d;
   const atS = doubles.take(d.atS.length);

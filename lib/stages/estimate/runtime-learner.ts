@@ -27,7 +27,7 @@ class RuntimeLearner implements Learner<RuntimeHistory> {
     if (event.kind !== 'attempt-ended' || event.runtimeS === null) return;
     const { job, stage, runtimeS } = event;
     const features = this.#features.of(job.spec, stage, job.submittedMs);
-    // What is never stored needs no log.
+    // A state that is never stored needs no log.
     if (this.#isKept) this.#history.learn(features, runtimeS);
     else this.#history.predictor.learn(features, runtimeS);
   }

@@ -7,8 +7,8 @@ import type { StageForecasts, StageKey } from '../../domain/forecasts.ts';
 type Forecast = (job: Job, stage: StageSpec) => RuntimeForecast;
 
 /**
- * Forecasts for each stage of each job that is not over and still has tasks to finish, stages that wait for others
- * included: their running time decides how early the stages before them must be done. Made when they are asked for.
+ * Forecasts for each unfinished stage of each open job, on first use. Stages that wait for others are included: their
+ * running time decides how early the stages before them must be done.
  */
 export const forecastStages = ({ jobs }: Pick<Snapshot, 'jobs'>, forecast: Forecast): StageForecasts =>
   new ForecastsOnDemand(jobs, forecast);
@@ -58,7 +58,7 @@ class ForecastsOnDemand implements StageForecasts {
   }
 }
 
-/** Whether a stage still has tasks to finish. */
+/** True if a stage still has tasks to finish. */
 function isOpen({ stages }: Job, index: number): boolean {
   const progress = stages[index];
   return progress === undefined || progress.succeeded < progress.tasks;

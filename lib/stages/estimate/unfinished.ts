@@ -1,11 +1,9 @@
 /**
- * Runs that have not ended say how long they take at least. A history of those that ended alone is one of the short
- * ones wherever many began together: of a job that began five minutes ago it knows no run above five minutes. So what
- * runs, and what ran and waits to begin again, is counted as well (with-unfinished.ts).
- *
- * Runs count with the histories of the features that they share, hour and day left out: what runs now runs at this
- * hour. Bounds are kept in STEPS, so that a forecast stays the same from cycle to cycle until a run passes the next
- * one.
+ * Unfinished runs are lower bounds of running times. A history of ended runs alone is too short if many runs began
+ * together: five minutes after a job's start it knows no run above five minutes. So running tasks, and interrupted ones
+ * that wait to run again, are counted as well (with-unfinished.ts).
+ * Runs count with the histories of their shared features, except hour and day: all of them run at this hour. Bounds are
+ * kept in STEPS, so that a forecast stays the same from cycle to cycle until a run passes the next one.
  */
 import type { StageSpec } from '../../domain/job.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
@@ -17,10 +15,10 @@ import { resourceCode } from './features.ts';
 import { Lasting, STEPS, lastStepAt } from './lasting.ts';
 import type { FeaturesByStage } from '../../domain/job-features.ts';
 
-/** How many unfinished runs have lasted each of STEPS_S. Never changes, is replaced. */
+/** Number of unfinished runs that have lasted each of STEPS_S. Immutable. */
 export type Bounds = Uint32Array;
 
-/** By parts that features are made of. */
+/** Value of a feature as text, time left out. */
 type Shared = (features: JobFeatures) => string;
 const SHARED: Readonly<Record<string, Shared>> = {
   'owner+job': (f) => `${f.owner}\n${f.jobName}\n${f.stage}`,
@@ -36,13 +34,13 @@ const SHARED: Readonly<Record<string, Shared>> = {
   all: () => '',
 };
 
-/** Runs that are alike in all that features are made of but the time. */
+/** Runs with equal features, time left out. */
 interface Alike {
   readonly features: JobFeatures;
-  /** By each feature. */
+  /** One per feature. */
   readonly sharing: readonly Sharing[];
   bounds: Bounds;
-  /** Of the snapshot that is being looked at; else zero. */
+  /** Counts in the snapshot being observed; zero otherwise. */
   counting: Uint32Array;
   runs: number;
 }
@@ -52,19 +50,18 @@ interface Sharing {
   readonly feature: string;
   readonly key: string;
   readonly alike: Set<Alike>;
-  /** Null: to be added up when asked for. */
+  /** Null: to be summed on first use. */
   bounds: Bounds | null;
 }
 
 type Shown = Pick<Snapshot, 'jobs' | 'running' | 'tasks' | 'nowMs'>;
 
 /**
- * What has begun and not ended, as of the snapshot that it was shown last.
- *
- * Lifecycle: one for each engine, shown snapshot after snapshot. Bounds that come out as they were are the same record,
- * so that what follows from them is seen to be the same. Any snapshot may follow on any other. Memory: what runs.
- * O(running tasks), in columns (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct
- * jobs) where one of them has changed.
+ * Unfinished runs of the last snapshot.
+ * Lifecycle: one per engine; it observes snapshot after snapshot, in any order. Unchanged bounds are the same record,
+ * so that results derived from them can be cached. Memory: O(running tasks). Time: O(running tasks), in columns
+ * (lasting.ts), + O(tried tasks that wait), and for each feature asked about O(distinct jobs) if one of them has
+ * changed.
  */
 export class Unfinished {
   readonly #running = new Lasting<Alike>();
@@ -78,7 +75,7 @@ export class Unfinished {
     this.#features = features;
   }
 
-  /** As of a snapshot; O(1) where it was shown last. */
+  /** State as of a snapshot; O(1) for the last one. */
   at(snapshot: Shown): Pick<this, 'sharing'> {
     if (this.#shown !== snapshot) this.#look(snapshot);
     this.#shown = snapshot;
@@ -86,7 +83,7 @@ export class Unfinished {
   }
 
   #look({ jobs, running, tasks, nowMs }: Shown): void {
-    // What begins together is of one stage: most are answered by the last answer.
+    // Tasks that begin together are of one stage: the last answer serves most of them.
     let last: { readonly id: JobId; readonly stage: StageSpec; readonly alike: Alike } | null = null;
     const alikeTo = (id: JobId, stage: StageSpec | undefined): Alike | null => {
       if (last !== null && last.id === id && last.stage === stage) return last.alike;
@@ -106,7 +103,7 @@ export class Unfinished {
     for (const alike of this.#alike.values()) this.#conclude(alike);
   }
 
-  /** Of runs that share a feature with a job; null: of none. */
+  /** Bounds of runs that share a feature with a job; null: none. */
   sharing(feature: string, features: JobFeatures): Bounds | null {
     const sharing = this.#sharing.get(feature)?.get(SHARED[feature]?.(features) ?? '');
     return sharing === undefined ? null : (sharing.bounds ??= sumOf(sharing.alike));
@@ -123,7 +120,7 @@ export class Unfinished {
     return alike;
   }
 
-  /** All that features are made of but the time, as one text; put together once for each stage. */
+  /** All features but time as one text; built once per stage. */
   #likeness(features: JobFeatures): string {
     let text = this.#likenesses.get(features);
     if (text === undefined) this.#likenesses.set(features, (text = likenessOf(features)));
@@ -138,7 +135,7 @@ export class Unfinished {
     return sharing;
   }
 
-  /** All of its runs are counted: those that are gone are forgotten. */
+  /** Ends the count of a class: runs that have gone are forgotten. */
   #conclude(alike: Alike): void {
     const { bounds, counting, runs } = alike;
     if (!isSame(counting, bounds)) {

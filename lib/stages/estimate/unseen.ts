@@ -2,9 +2,9 @@ import type { Distribution, Doubles } from '../../domain/distribution.ts';
 import type { Bins } from './histogram.ts';
 
 /**
- * The distribution of the next runtime after `runs` runs: the ascending `values` with their `weights`, and a share of
- * 1/(runs + 1) for what was not seen yet (Laplace's rule of succession), in equal halves at half the shortest and at
- * twice the longest runtime. So a thin history does not pass for certainty: up to nine runs the 95 % quantile is twice
+ * Distribution of the next runtime after `runs` runs: the ascending `values` with their `weights`, and a share of
+ * 1/(runs + 1) for unseen running times (Laplace's rule of succession), in equal halves at half the shortest and at
+ * twice the longest runtime. It keeps a thin history from looking certain: up to nine runs the 95 % quantile is twice
  * the longest. The factor two is JamaisVu's measure of a good prediction (section 6.2). Equal values merge.
  */
 export function withUnseen(

@@ -1,6 +1,6 @@
 /**
- * Forecasts with what has not ended counted beside the runs that they rest on, as censored: Kaplan and Meier,
- * "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
+ * Forecasts that count unfinished runs beside ended ones, as censored observations: Kaplan and Meier, "Nonparametric
+ * Estimation from Incomplete Observations", JASA 53, 1958.
  */
 import { distributionOf, Doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -10,24 +10,21 @@ import { capped } from './prior.ts';
 import { STEPS_S, lastStepAt } from './lasting.ts';
 import type { Bounds } from './unfinished.ts';
 
-/** Fewer unfinished runs than this share of those that ended move no quantile that anything is decided by. */
+/** Share of unfinished runs, relative to ended ones, below which no quantile in use moves. */
 const TOO_FEW = 0.02;
 
-/** What is remembered of a forecast. */
+/** Cache entry of a forecast. */
 interface Remembered {
   readonly masses: Float64Array;
   /** Together. */
   readonly runs: number;
-  /** What lasted less than the shortest run that ended says nothing: bounds from here on count. */
+  /** First step that counts: shorter times than the shortest ended run say nothing. */
   readonly from: number;
-  /** The last answer, and what was asked. */
+  /** Last answer, with its question. */
   last: { readonly bounds: Bounds; readonly timeoutS: Seconds | null; readonly forecast: RuntimeForecast } | null;
 }
 
-/**
- * Forecasts with unfinished runs counted beside those that they rest on. The last answer is remembered for each, as
- * long as it is there.
- */
+/** Forecasts that count unfinished runs. The last answer is cached for each forecast, while the forecast exists. */
 export class CensoredForecasts {
   readonly #remembered = new WeakMap<RuntimeForecast, Remembered>();
   readonly #doubles = new Doubles();
@@ -83,14 +80,12 @@ const NONE: Bounds = Uint32Array.from(STEPS_S, () => 0);
 
 const isRolling = ({ evidence }: RuntimeForecast): boolean => evidence?.estimator.endsWith('rolling') ?? false;
 
-/**
- * What is thought of a job that no run has ended of weighs as much as so many runs: as the prior does (cold-start.ts).
- */
+/** Weight, in runs, of the prior on a job without ended runs; the same as in cold-start.ts. */
 const UNKNOWN_RUNS = 2;
 
 /**
- * As how many runs each point of a forecast counts. The first and the last of a history stand for what was not seen
- * yet, as one run together (unseen.ts). An exponential average hardly knows more than its last three runs: as many of
+ * Number of runs that each point of a forecast stands for. The first and the last point of a history stand for unseen
+ * times, together one run (unseen.ts). An exponential average knows hardly more than its last three runs: three of
  * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2).
  */
 function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
@@ -105,20 +100,20 @@ function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
 }
 
 /**
- * Where a run ends of which nothing is known but how long it has lasted: as likely as not within as long again, for P(>
- * x) is c / x (Harchol-Balter and Downey, "Exploiting Process Lifetime Distributions", TOCS 15, 1997). Thirds of that,
- * as multiples of c.
+ * Remaining time of a run of which only the elapsed time is known: it is as likely as not to end within as long again,
+ * for P(> x) is c / x (Harchol-Balter and Downey, "Exploiting Process Lifetime Distributions", TOCS 15, 1997). Thirds
+ * of that, as multiples of c.
  */
 const BEYOND = [6 / 5, 2, 6] as const;
 
-/** From `from` on, `runs` that have lasted so long and not ended; ascending. */
+/** Unfinished runs from index `from` on: `runs` of them at each elapsed time; ascending. */
 interface Lasted {
   readonly atS: Float64Array;
   readonly runs: Uint32Array;
   readonly from: number;
 }
 
-/** How many, and for how long the longest; 0 where there are none. */
+/** Their number and longest time; 0 if there are none. */
 function together({ atS, runs, from }: Lasted): { readonly count: number; readonly longestS: number } {
   let count = 0;
   let longestS = 0;
@@ -132,8 +127,9 @@ function together({ atS, runs, from }: Lasted): { readonly count: number; readon
 }
 
 /**
- * The product-limit estimate of runs that ended, `masses` of them at each of `atS`, and unfinished ones. What these say
- * lies beyond the last point but one is put at BEYOND, but for the share that the last point has without them.
+ * Product-limit estimate from ended runs, `masses` of them at each of `atS`, and unfinished ones. The probability that
+ * unfinished runs put beyond the last point but one goes to BEYOND, except the share that the last point has without
+ * them.
  */
 export function productLimit(
   endedS: Float64Array,

@@ -66,8 +66,8 @@ function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Sn
 }
 
 /**
- * Work that returns to spot needs a pool that can be had now, keeps its deadline safe enough, and costs less than what
- * stays; what leaves spot for its deadline takes anything that stays.
+ * Work that returns to spot needs an open pool, a small enough P(late), and a cost below that of non-interruptible
+ * offers. Work that leaves spot for its deadline takes any non-interruptible offer.
  */
 function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
   const staying = offers.filter((o) => !isSpotPool(o.pool));

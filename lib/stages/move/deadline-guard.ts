@@ -1,15 +1,14 @@
 /**
  * The deadline guard: deadline work on spot that must move to on-demand now.
- *
- * Until an attempt's last safe moment (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
- * the safety quantile) staying costs nothing but money: an interruption leaves time for on-demand. Past it an
- * interruption means a missed deadline. So when that moment would pass within two cycles, the two courses are compared:
- *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 of what
+ * Until an attempt's last safe start (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
+ * the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
+ * interruption means a missed deadline. So within two cycles of that time, two strategies are compared:
+ *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 if it
  *                                                       is expected to end within the notice
- *   move:  P(late) = P(left > slack - stop - start-up - restore - work done again)
- * both given how long it has run already, now or before, which what begins again does not forget: a task without a
- * checkpoint that has run for an hour takes more than an hour wherever it begins. The attempt moves if that makes
- * lateness less likely. An attempt that is nearly done stays.
+ *   move:  P(late) = P(left > slack - stop - start-up - restore - redone work)
+ * Both are given the elapsed running time, which a restart does not reset: a task without a checkpoint that has run for
+ * an hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt
+ * that is nearly done stays.
  */
 import { gt, lte, msBetween, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
 import { nonInterruptibleOnly } from '../../domain/constraints.ts';
@@ -23,14 +22,14 @@ import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
 
 /**
- * Probability of lateness that a move takes away at least. Ours: under the error of any runtime forecast. Without it a
- * move is ordered for nothing and dropped while its instance starts.
+ * Smallest reduction of P(late) that justifies a move. Ours: below the error of any runtime forecast. Without it a move
+ * would be ordered for nothing and dropped while its instance starts.
  */
 const LEAST_GAIN = 0.01;
 
 /**
- * Attempts to move, by id. Attempts that are ending, or on an instance that is going, are not asked again. O(running
- * attempts with a deadline on spot), of which only those whose last safe moment may be near are looked at.
+ * Attempts to move, by id, without those that are ending or whose instance is going. O(running attempts with a deadline
+ * on spot); only those whose last safe start may be near are examined.
  */
 export function guardMoves(input: DecisionContext): readonly Move[] {
   const { snapshot, worths, config } = input;
@@ -55,7 +54,7 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionC
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs);
   const doneS = workDoneS(running, snapshot.nowMs);
-  // A program with a checkpoint signal saves when it is told to stop; without one only what it saved by itself is kept.
+  // A program with a checkpoint signal saves when told to stop; without one, only its own saves are kept.
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
   const againS = raw(sub(doneS, kept));

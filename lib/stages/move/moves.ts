@@ -1,4 +1,4 @@
-/** Which running work goes on elsewhere: each way to propose moves, with what all of them share. */
+/** Moves of running work: each way to propose them, and their common rules. */
 import { runningParts } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move, MovePolicy } from '../../policy/contracts.ts';
 import { begin } from './begin.ts';
@@ -8,9 +8,7 @@ import { movesThatPay } from './returns.ts';
 import { backToSpot } from './uniform-progress.ts';
 import { vacate } from './vacate.ts';
 
-/**
- * Moves that would lose too much work are not proposed, and keep no room from others. Room is kept for whatever stops.
- */
+/** Moves that would lose too much work are dropped, and reserve no room. Stopping attempts keep their room reserved. */
 export const moving = (propose: MovePolicy['propose']): MovePolicy => ({
   propose: (context) => propose(context).filter((m) => keepsProgress(m.running, context)),
   begin,

@@ -1,6 +1,6 @@
 /**
- * Bounds on stops that we decide ourselves, so that work goes on: a move that would pass them is not planned, and keeps
- * no room from others.
+ * Bounds on our own stops of a task, so that it makes progress. A move beyond them is not planned, and reserves no
+ * room.
  */
 import { most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
 import { mean } from '../../domain/distribution.ts';
@@ -9,15 +9,15 @@ import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import type { ValueContext } from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 
-/** Stops per hour of a task's running time that we make of our own accord. One is always allowed. */
+/** Most own stops per hour of a task's running time. One is always allowed. */
 const STOPS_PER_HOUR = 2;
-/** Of a task's running time, the share that all such stops may lose together. */
+/** Largest share of a task's running time that all own stops may lose together. */
 const MOST_LOST = 0.1;
 
 /**
- * Whether a running task may be stopped to go on elsewhere. Our stops of it so far and this one stay within
- * STOPS_PER_HOUR, and the work lost to them, change-overs included, within MOST_LOST of its running time: work without
- * a checkpoint is hardly ever stopped.
+ * True if a running task may be stopped to go on elsewhere. Own stops, with this one, stay within STOPS_PER_HOUR, and
+ * the work lost to them, change-overs included, within MOST_LOST of its running time: work without a checkpoint is
+ * hardly ever stopped.
  */
 export function keepsProgress(
   running: RunningTask,

@@ -3,10 +3,10 @@ import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
 import { guarded, guardedAndReturning, guardedAndUniform, staying } from './moves.ts';
 
-/** How long work risks something follows from how long it runs. */
+/** Any horizon, because the time at risk is the running time. */
 const GUARD = { held: true, horizon: 'any', prices: true } satisfies Asks;
 
-/** Which running work goes on elsewhere. */
+/** Moves of running work. */
 export const MOVE = [
   policy(
     'move',

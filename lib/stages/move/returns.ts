@@ -1,8 +1,7 @@
 /**
  * The way back: running work on on-demand that goes to spot because it pays.
- *
  * Work is on on-demand because no spot could be had when it had to start, or because its deadline was near. Where there
- * is spot again and slack again, the two courses for the rest of the work are compared, in USD for a whole instance,
+ * is spot again and slack again, two strategies for the rest of the work are compared, in USD for a whole instance,
  * which costs the same as long as one task is left on it (under billing by the hour nothing, until the started one
  * ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
@@ -16,7 +15,6 @@
  * once. Each move uses up slack that does not come back, or costs money that the forecast hazard must promise to bring
  * in: no flapping. Nor is a move begun that an appraisal of the same work as waiting would not choose
  * (lib/cycle/decide/decide.ts).
- *
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
 import type { PoolId } from '../../kernel/ids.ts';
@@ -35,8 +33,8 @@ import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { hasSettled, relocationS, workLeft } from '../../policy/work-left.ts';
 
 /**
- * What a move to spot must save, as a fraction of what staying costs. Ours: well over the error of a day's hazard
- * forecast.
+ * Saving that a move to spot must bring, as a fraction of the cost of staying. Ours: well over the error of a day's
+ * hazard forecast.
  */
 export const HYSTERESIS = 0.1;
 /** And in USD: below the cost of a minute on the smallest instance nothing is worth a restart. */
@@ -66,8 +64,7 @@ export function returnMoves(input: DecisionContext): readonly Move[] {
 }
 
 /**
- * Whether an attempt has the slack for a visit to spot: the way there, and from there on what its last safe moment
- * holds.
+ * True if an attempt has the slack for a visit to spot: the way there, and the margin of its last safe start after it.
  */
 export function mayReturn(running: RunningTask, input: DecisionContext): boolean {
   const { snapshot, worths, config } = input;
@@ -106,14 +103,14 @@ function reasonToReturn(view: InstanceView, { spot, idle }: Spot, input: Decisio
   );
 }
 
-/** Spot pools that all of an instance's tasks may use, with what they would cost there now. */
+/** A spot pool that all of an instance's tasks may use, with their cost there now. */
 interface Candidate {
   readonly pool: Pool;
   readonly machines: number;
   readonly usdPerHour: number;
 }
 
-/** Pools looked at in full per instance: those cheapest now; dearer ones would have to be much safer to win. */
+/** Pools appraised in full per instance: the cheapest now. Dearer ones would have to be much safer to win. */
 const MOST_CANDIDATES = 8;
 
 function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Candidate[] {
@@ -149,7 +146,7 @@ function visitTo(
   const visitS = stayS + redoneS + config.restoreS;
   const q = pInterruptedWithin(curve, seconds(visitS));
   const aliveS = expectedAliveS(curve, visitS);
-  // What an interruption loses: nothing where the program saves at the warning, else half of the visit on average.
+  // Work lost to an interruption: none if the program saves at the warning, else half of the visit on average.
   const lostS = view.attempts.some((r) => r.stage.checkpoint === null) ? aliveS / 2 : 0;
   const usefulS = Math.max(0, aliveS - redoneS - config.restoreS);
   const back = q * here * (config.startDelayMeanS + config.restoreS + lostS);
@@ -171,7 +168,7 @@ const poolsWithIdle = (snapshot: Snapshot): ReadonlySet<PoolId> =>
       ),
   );
 
-/** Time for which staying costs nothing more: what is left of the hour that is charged, where hours are. */
+/** Time for which staying is already paid: the rest of the started hour under per-hour billing. */
 function paidForS({ launchedMs }: Instance, { config, snapshot }: DecisionContext): number {
   if (config.billing !== 'per-hour' || launchedMs === null) return 0;
   return secondsBetween(snapshot.nowMs, startedHourEndMs(launchedMs, snapshot.nowMs));
@@ -188,7 +185,7 @@ function expectedAliveS(curve: InterruptionCurve, untilS: number): number {
   return alive;
 }
 
-/** Machines of the pool's type that hold all these tasks by the sum of their needs; 0 where one of them fits none. */
+/** Machines of the pool's type that hold all these tasks by the sum of their needs; 0 if one of them fits none. */
 function machinesToHold(attempts: readonly RunningTask[], pool: Pool): number {
   const { capacity } = pool.type;
   if (!attempts.every((r) => fits(r.attempt.resources, capacity))) return 0;

@@ -6,8 +6,8 @@ import type { PlannedMove, VacateInput } from '../../policy/contracts.ts';
 import { milliCpuOf } from '../../domain/pool.ts';
 
 /**
- * A move off spot stops before it has a target where the vCPU limit leaves no room for one, nothing is bought in this
- * cycle, and its instance goes with it.
+ * A move off spot stops before it has a target if the vCPU limit leaves no room for one, this cycle buys nothing, and
+ * its instance is released with it.
  */
 export function vacate({ snapshot, move, offers, going, buys }: VacateInput): string | null {
   if (move.toSpot || buys || !lacksVcpus(snapshot, offers) || !emptiesInstance(snapshot, move, going)) return null;
@@ -31,7 +31,7 @@ function lacksVcpus(snapshot: Snapshot, offers: readonly Offer[]): boolean {
   return live + smallest > snapshot.limits.vcpus * 1000;
 }
 
-/** Stopping one attempt first makes room under the vCPU limit only if nothing else keeps its instance. */
+/** Stopping one attempt first frees vCPUs only if nothing else keeps its instance. */
 function emptiesInstance(snapshot: Snapshot, move: PlannedMove, going: ReadonlySet<AttemptId>): boolean {
   const on = snapshot.instances.get(move.running.attempt.instance)?.attempts ?? [];
   return on.every((r) => going.has(r.attempt.id) || r.attempt.state === 'stopping');

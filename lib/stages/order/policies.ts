@@ -1,7 +1,7 @@
 import { policy } from '../../policy/policy.ts';
 import { orderBy } from './starts.ts';
 
-/** Who goes first on the room that there is. */
+/** Order of starts on the room there is. */
 export const ORDER = [
   policy(
     'order',

@@ -61,18 +61,18 @@ import { urgentDeadlineMs } from './urgency.ts';
 
 type Context = Omit<OrderInput, 'allotment' | 'hosts'>;
 
-/** How starts and instances that are up are matched, beyond what the user's constraints say. */
+/** Rules for matching starts with live instances, beyond the user's constraints. */
 export interface OrderRules {
-  /** Whether work that may be late begins before everything else. */
+  /** True: work that may be late begins before everything else. */
   readonly urgentFirst: boolean;
   /**
-   * Whether starts keep to the purchase option that the plan chose: spot or not. A start that was meant for spot then
-   * takes on-demand only where it costs nothing.
+   * True: starts keep to the purchase option of the plan, spot or not. A start planned for spot then takes on-demand
+   * only at no cost.
    */
   readonly keepsOption: boolean;
 }
 
-/** So many tasks of a group that the plan starts by one option. */
+/** Tasks of a group that the plan starts by one option. */
 interface Wanted {
   readonly group: PendingGroup;
   readonly option: StartOption;
@@ -119,7 +119,7 @@ function placeStarts(
   return { ...others, placements: [...first, ...others.placements] };
 }
 
-/** Whether an instance is up and nothing gives way on it. */
+/** True for an instance that is up and has nothing stopping on it. */
 type IsUp = (instance: InstanceId) => boolean;
 
 const isUpIn =
@@ -131,7 +131,10 @@ interface Urgent extends Wanted {
   readonly deadlineMs: number;
 }
 
-/** The earliest deadline first. Gangs are left to the packer, for all of one must be up at once. */
+/**
+ * Urgent starts, the earliest deadline first. Gangs are left to the packer, because all tasks of one must begin at
+ * once.
+ */
 function urgentOf({ worths, forecasts, snapshot }: Context, wanted: readonly Wanted[]): readonly Urgent[] {
   const { nowMs } = snapshot;
   return wanted
@@ -145,16 +148,13 @@ function urgentOf({ worths, forecasts, snapshot }: Context, wanted: readonly Wan
     .sort((a, b) => a.deadlineMs - b.deadlineMs);
 }
 
-/** Whether all that is urgent begins, for then the packer's choice stands. */
+/** True if every urgent start begins; then the packer's choice stands. */
 function begins(urgent: readonly Urgent[], placements: readonly Placement[], isUp: IsUp): boolean {
   const begun = new Set<TaskRef>(placements.flatMap((p) => (isUp(p.on) ? [p.task] : [])));
   return urgent.every((w) => w.tasks.every((t) => begun.has(t.task)));
 }
 
-/**
- * Where what is urgent begins before anything else does: in its own pool, or wherever it may where it is done in no
- * time.
- */
+/** Pools in which urgent work begins before anything else: its own, or any other if it is done in no time. */
 const beginsIn = ({ isBrief, option, group }: Wanted, pool: Pool): boolean =>
   isBrief ? brokenConstraint(group.stage.constraints, pool) === null : pool.id === option.offer.pool;
 
@@ -189,14 +189,14 @@ interface Placing {
   readonly yielding: ReadonlyMap<InstanceId, Yielding>;
   /** Tasks of a group that the plan lets wait for room. */
   readonly behind: QueueInput['behind'];
-  /** What has been placed already. */
+  /** Placements so far. */
   readonly begun: readonly Placement[];
 }
 
 function placeWanted(context: Context, placing: Placing): Started {
   const { wanted, hosts, yielding } = placing;
   if (yielding.size > 0) return placeWhereWorkYields(context, placing);
-  // What has room has it now.
+  // Starts with room have it now.
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts, context);
   const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
   const { elsewhere, ...waiting } = placeRest(context, placing, { chosen, spare });
@@ -237,8 +237,8 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
 }
 
 /**
- * What found nothing in its chosen pool: elsewhere, in turn, or left over. `spare`: what those have left, if anything
- * is to be placed there.
+ * Starts without room in their chosen pool: placed elsewhere, left for slot reuse, or left over. `spare`: remaining
+ * hosts, computed only if something is to be placed.
  */
 function placeRest(
   context: Context,
@@ -271,8 +271,8 @@ function placeRest(
 const NOTHING_WAITS: Queued = { leftovers: [], forSlotReuse: new Map(), untold: new Map() };
 
 /**
- * By owner and program, the broadest class of which a single run makes a forecast (lib/stages/estimate/features.ts).
- * Remembered by stage.
+ * Class by owner and program: the broadest class for which a single run makes a forecast
+ * (lib/stages/estimate/features.ts). Cached by stage.
  */
 function unknownIn({ snapshot: { jobs }, forecasts, memory }: Context): QueueInput['unknownAs'] {
   const features = memory.of(FEATURES);
@@ -292,7 +292,7 @@ function unknownIn({ snapshot: { jobs }, forecasts, memory }: Context): QueueInp
 
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
-/** The first of what the plan stops on an instance that make room for `short`. */
+/** The first of the plan's stops on an instance that together make room for `short`. */
 function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yielding): readonly RunningTask[] {
   let room = stopping.reduce((sum, r) => plusResources(sum, r.attempt.resources), free);
   let count = 0;
@@ -303,7 +303,7 @@ function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yiel
   return stopped.slice(0, count);
 }
 
-/** What gives way on an instance: what is stopping already, and what the plan stops. */
+/** Stops on an instance: those under way, and those of the plan. */
 interface Yielding {
   readonly stopping: readonly RunningTask[];
   readonly stopped: readonly RunningTask[];
@@ -323,7 +323,7 @@ function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap
   return yielding;
 }
 
-/** The host as it is when what gives way on it is gone. */
+/** The host as it will be when its stops are over. */
 function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
   const of = yielding.get(host.on);
   if (of === undefined) return host;
@@ -334,7 +334,7 @@ function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): 
   return withFree(host, plusResources(host.free, made));
 }
 
-/** Instances that the plan empties and gives nothing of its own to: for their quota, so nothing else may move in. */
+/** Instances that the plan empties for their quota, without starts of its own there: nothing else may move in. */
 function clearedBy(
   yielding: ReadonlyMap<InstanceId, Yielding>,
   of: { readonly snapshot: Snapshot; readonly chosen: readonly Placement[] },
@@ -348,7 +348,7 @@ function clearedBy(
   return cleared;
 }
 
-/** Which of the chosen have room without what is still to stop: gangs whole or not at all, the others one by one. */
+/** Chosen starts that have room without the coming stops: gangs whole or not at all, other tasks one by one. */
 function roomNow(
   chosen: readonly Placement[],
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
@@ -379,7 +379,7 @@ function roomNow(
   return { now, reserved };
 }
 
-/** Room now, less what is reserved of it: no more than what is free now, and than what stays free later. */
+/** Room now, less the reserved room: at most the room free now, and at most the room free later. */
 function spareRoom(free: readonly Host[], stays: readonly Host[]): Host[] {
   return free.map((host, i) => {
     const later = stays[i] ?? host;
@@ -430,9 +430,8 @@ function wantedStarts(
 }
 
 /**
- * How long an instance is there and paid for whatever else is put on it: until the last task is done that neither stops
- * nor leaves for spot, or until the end of the hour that is charged. Remembered per instance; O(its tasks) when first
- * asked.
+ * Time for which an instance stays and is paid, whatever else is put on it: until its last task is done that neither
+ * stops nor leaves for spot, or until the end of the charged hour. Cached per instance; O(its tasks) on first use.
  */
 function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment): (host: Host) => Seconds {
   const leaving = new Set(moves.map((m) => m.running.attempt.id));
@@ -457,7 +456,7 @@ function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment)
   };
 }
 
-/** The tasks of one start, in the pool of its option only; tasks of one group share the function that says so. */
+/** Tasks of one start, in the pool of its option only; tasks of one group share the `allowed` function. */
 function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
   const inPool = (pool: Pool): boolean => pool.id === option.offer.pool;
   const allowed = (host: Host): boolean => inPool(host.pool) && (tasks[0]?.allowed(host) ?? false);

@@ -1,7 +1,6 @@
 /**
- * What begins first on the instances that are up. A packer goes by running times and room alone, so that an instance
- * which was bought for a task that must begin now could come up and be given to one that came later and has time, while
- * the first waits for the other's.
+ * Urgent starts take live instances first. A packer goes by running times and room alone: an instance bought for an
+ * urgent task could go to a later task that has time, while the first waits for the other's.
  */
 import { between, gt, lt, raw, type EpochMs } from '../../kernel/units.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
@@ -10,9 +9,9 @@ import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 
 /**
- * The deadline of a group whose last safe moment is over, epoch ms: an instance that has yet to start may be up too
- * late for it. Null: that moment is still to come, there is no deadline, or not even the shortest run that is known
- * would be in time, for which nobody is to wait.
+ * Deadline of a group past its last safe start, epoch ms: a coming instance may be up too late for it. Null: the last
+ * safe start is still ahead, there is no deadline, or not even the shortest known run would be in time, so that nothing
+ * should wait for it.
  */
 export function urgentDeadlineMs(
   group: Pick<PendingGroup, 'keptS' | 'ranS'>,

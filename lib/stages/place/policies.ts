@@ -3,7 +3,7 @@ import { firstFit } from './first-fit.ts';
 import { onePerInstance } from './one-per-instance.ts';
 import { stratusPack } from './stratus.ts';
 
-/** Which task goes on which instance. */
+/** Placement of tasks on instances. */
 export const PLACE = [
   policy(
     'place',

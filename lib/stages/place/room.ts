@@ -9,7 +9,7 @@ export interface Run {
   readonly tasks: readonly TaskToPlace[];
   readonly need: readonly number[];
   readonly runtimeS: number;
-  /** All runs of one gang are placed or none; null: no gang. */
+  /** Runs of one gang are all placed or none; null: no gang. */
   readonly gang: string | null;
   readonly allowed: TaskToPlace['allowed'];
   readonly inPool: NonNullable<TaskToPlace['inPool']>;
@@ -17,14 +17,14 @@ export interface Run {
 
 const ANY_POOL = (): boolean => true;
 
-/** Free resources of the hosts that can take anything, while packing, in one array: KINDS numbers per host. */
+/** Free resources while packing, of hosts that can take anything, in one array: KINDS numbers per host. */
 export class Room {
-  /** Those that a run may use, with room for a task of one, in the order in which they come. */
+  /** Hosts that a run may use, with room for one of its tasks, in the given order. */
   readonly hosts: readonly Host[];
   readonly free: Float64Array;
-  /** What a host must at least have free to take any task. */
+  /** Least free resources with which a host can take any task. */
   readonly #least: readonly number[];
-  /** One over the largest capacity of each kind, so that amounts of different kinds add up. */
+  /** Reciprocal of the largest capacity per resource, so that amounts of different resources add up. */
   readonly #scale: readonly number[];
 
   constructor(hosts: readonly Host[], runs: readonly Run[]) {
@@ -48,12 +48,12 @@ export class Room {
     return true;
   }
 
-  /** Whether it has room for the smallest need of each kind. */
+  /** True if the host has room for the smallest need of each resource. */
   worthLooking(h: number): boolean {
     return this.fits(this.#least, h);
   }
 
-  /** "Most available resources" (Stratus 3.2.2) over several kinds: the sum, each in units of the largest host. */
+  /** "Most available resources" (Stratus 3.2.2) over several resources: the sum, each in units of the largest host. */
   available(h: number): number {
     let sum = 0;
     for (let k = 0; k < KINDS; k++) sum += (this.free[h * KINDS + k] ?? 0) * (this.#scale[k] ?? 0);
@@ -61,8 +61,8 @@ export class Room {
   }
 
   /**
-   * Order by name, for hosts that are alike otherwise: then the packing does not depend on the order in which they
-   * come, and nobody has to sort them all.
+   * Order by name, for hosts that are equal otherwise: packing must not depend on the order of hosts, and sorting all
+   * of them would be slow.
    */
   byName(a: number, b: number): number {
     return compareHosts(this.hosts[a] as Host, this.hosts[b] as Host);
@@ -74,7 +74,7 @@ export class Room {
   }
 }
 
-/** Whether any run may use a pool, asked once for each. */
+/** True for a pool that any run may use; asked once per pool. */
 function asked(runs: readonly Run[]): (pool: Pool) => boolean {
   const known = new Map<Pool, boolean>();
   return (pool) => {
@@ -84,17 +84,17 @@ function asked(runs: readonly Run[]): (pool: Pool) => boolean {
   };
 }
 
-/** What runs need, each once, KINDS numbers for each. */
+/** Distinct needs of the runs, KINDS numbers for each. */
 function distinctNeeds(runs: readonly Run[]): Float64Array {
   const distinct = new Map<string, readonly number[]>();
   for (const { need } of runs) distinct.set(need.join(), need);
   return Float64Array.from([...distinct.values()].flat());
 }
 
-/** Those that any of the needs fits on. Every host there is, for every packing: no vectors in between. */
+/** Hosts that fit any of the needs. It runs over every host for every packing, so it allocates no vectors. */
 function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Pool) => boolean): Host[] {
   const kept: Host[] = [];
-  // Those of a pool mostly come one after the other.
+  // Hosts of one pool mostly follow one another.
   let pool: Pool | null = null;
   let may = false;
   for (const host of hosts) {
@@ -114,12 +114,12 @@ const compareHosts = (a: Host, b: Host): number => compareText(a.on, b.on);
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * What is placed together or in one go, in the packer's order: single runs, or gangs with all their runs. Runs are
- * tasks of one group with the same `allowed`; their tasks ascend by index. O(tasks log tasks).
+ * Units of packing, in the packer's order: single runs, or gangs with all their runs. Runs are tasks of one group with
+ * the same `allowed`; their tasks ascend by index. O(tasks log tasks).
  */
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
-  // By the function that they share and the group, one after the other: then texts need not be put together. Groups
-  // that share one may be as many as tasks (each one that moves is a group), tasks of a group that differ are few.
+  // Two maps, by shared function and by group, avoid building texts as keys. Groups that share a function may be as
+  // many as tasks (each moving task is a group); differing tasks of a group are few.
   const runs = new Map<TaskToPlace['allowed'], Map<GroupId, TaskToPlace[][]>>();
   for (const task of tasks) {
     let groups = runs.get(task.allowed);

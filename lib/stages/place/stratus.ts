@@ -111,7 +111,7 @@ class Packer {
     const distance = (h: number): number => Math.abs((this.#remainingS[h] ?? 0) - run.runtimeS);
     const closer = (a: number, b: number): number => distance(a) - distance(b) || this.#room.byName(a, b);
     const candidates = this.#candidates(c.native, c);
-    // Most runs are of one task: for that one the first is found, and the others need not be in order.
+    // Most runs have one task: for these the best candidate is enough, and the others need no order.
     for (const h of c.end - c.moves.length === 1 ? first(candidates, closer) : candidates.sort(closer)) {
       if (c.moves.length >= c.end) return;
       this.#fill(run, h, c, SAME);
@@ -212,7 +212,7 @@ class Packer {
   }
 }
 
-/** What sorting by a total order would put first, or nothing. */
+/** The first element by a total order, without sorting; or none. */
 function first(of: readonly number[], compare: (a: number, b: number) => number): number[] {
   let best: number | undefined;
   for (const h of of) if (best === undefined || compare(h, best) < 0) best = h;
@@ -220,13 +220,12 @@ function first(of: readonly number[], compare: (a: number, b: number) => number)
 }
 
 /**
- * What hosts answered to `allowed`, remembered for functions that more than one run has. A run of its own meets each
- * host once, in the bin where it is: an array for each such run would be runs x hosts of memory, which is what packing
- * many single tasks took.
+ * Cached answers of `allowed`, for functions shared by several runs. A run of its own meets each host once, in that
+ * host's bin; an array for each such run would take runs x hosts of memory, as packing many single tasks once did.
  */
 class Answers {
   readonly #room: Room;
-  /** Of each function that runs share: 0 not asked, else YES or NO. */
+  /** Per shared function: 0 not asked, else YES or NO. */
   readonly #shared = new Map<Run['allowed'], Int8Array>();
 
   constructor(room: Room, runs: readonly Run[]) {
@@ -255,7 +254,7 @@ class Answers {
 const YES = 1;
 const NO = 2;
 
-/** Of bins by pool, deep enough that what packing does to one is not done to the other. */
+/** Deep copy of bins by pool, so that packing does not change the original. */
 const copyOf = (pools: ReadonlyMap<Pool, readonly (readonly number[])[]>): Map<Pool, number[][]> =>
   new Map([...pools].map(([pool, bins]) => [pool, bins.map((bin) => [...bin])]));
 

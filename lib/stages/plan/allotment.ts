@@ -39,7 +39,10 @@ function reasonOf(problem: Problem, choice: Choice): string {
   return `a task is worth ${usdText(option.worthUsd)} and costs ${usdText(option.costUsd)} on ${offer.pool}${risk}${late}`;
 }
 
-/** Whole units name their attempts; of attempts alike the first that no whole unit stops already. */
+/**
+ * Attempts of preemptions. Whole units name theirs; of alike attempts the first ones are taken that no whole unit
+ * stops.
+ */
 function preemptionsOf(problem: Problem, selection: Selection): Allotment['preemptions'] {
   const stopped = new Map<AttemptId, string>();
   const chosen = problem.kills.map((kill, i) => ({ kill, units: Math.round(selection.kills[i] ?? 0) }));

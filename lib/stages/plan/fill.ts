@@ -1,8 +1,7 @@
 /**
- * Filling choices in a given order under the supply of the whole window: the greedy plan, the first-come-first-served
+ * Fills choices in a given order under the supply of the whole window. The greedy plan, the first-come-first-served
  * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at
- * all. Then, for what found no room now, the cheapest work that may give way does, where that brings more than it
- * costs.
+ * all. Choices of this cycle without room then preempt the cheapest work, if that brings more than it costs.
  */
 import type { Kill } from './kills.ts';
 import { MOST_MEMBERS, type Choice, type Problem } from './problem.ts';
@@ -11,8 +10,8 @@ import type { RowUse } from './strl/supply.ts';
 /** Units per member of each choice, and per kill. */
 export interface Selection {
   /**
-   * By `unitsAt`. One array for all: large plans have tens of thousands of choices, and several selections are made of
-   * each.
+   * Indexed by `unitsAt`. One array for all, because large plans have tens of thousands of choices and make several
+   * selections.
    */
   readonly units: Float64Array;
   readonly kills: Float64Array;
@@ -21,7 +20,7 @@ export interface Selection {
 
 export const unitsAt = (choice: number, member: number): number => choice * MOST_MEMBERS + member;
 
-/** Of nothing selected. */
+/** Units of an empty selection. */
 export const noUnits = ({ choices }: Pick<Problem, 'choices'>): Float64Array =>
   new Float64Array(choices.length * MOST_MEMBERS);
 
@@ -34,7 +33,7 @@ export function tasksBy({ units }: Pick<Selection, 'units'>, choice: number): nu
 
 const EPS = 1e-9;
 
-/** A selection in the making, with what is left free under it. */
+/** A selection in the making, with the supply left under it. */
 export class Filling {
   readonly problem: Problem;
   readonly free: Float64Array;
@@ -50,7 +49,7 @@ export class Filling {
     this.kills = new Float64Array(problem.kills.length);
   }
 
-  /** As if filled so; the selection itself is not changed. */
+  /** Filling state of a selection; the selection itself is not changed. */
   static of(problem: Problem, { units, kills }: Selection): Filling {
     const filling = new Filling(problem);
     problem.choices.forEach(({ group, members }, index) => {
@@ -158,13 +157,11 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
 
 export interface FillOptions {
   /**
-   * For which choices of this cycle that find no room running work may be stopped. In an order by arrival only for
-   * deadline work: what was stopped for a later job of its class would be first again as soon as it waits.
+   * Choices of this cycle that may preempt running work. Orders by arrival allow it for deadline work only: work
+   * preempted for a later job of its own class would be first again as soon as it waits.
    */
   readonly preemptFor: 'all' | 'deadlines';
-  /**
-   * A fractional plan to follow first, as far as whole tasks go; what it stops and turns out not to be needed runs on.
-   */
+  /** A fractional plan to follow first, as far as whole tasks go; its stops that nobody needs are undone. */
   readonly guide?: Guide;
 }
 
@@ -185,7 +182,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
       for (let n = 0; n < wanted && mayStop(filling, kill, index); n++) stop(filling, index, 1);
       if (wanted > 0) stopped.push(index);
     });
-    // What the relaxation starts in full first, then what it starts in part: both in the order given.
+    // Full starts of the relaxation first, then partial ones, both in the given order.
     for (const index of order) filling.choose(index, Math.floor((guide.tasks[index] ?? 0) + ROUND_DOWN));
     for (const index of order) filling.choose(index, Math.ceil((guide.tasks[index] ?? 0) - ROUND_DOWN));
   }
@@ -198,7 +195,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
 /** Less than this of a unit in a fractional plan is noise. */
 const ROUND_DOWN = 0.05;
 
-/** Lets work run on whose capacity nobody took: the last to be stopped first. */
+/** Undoes stops whose capacity nobody took, the last one first. */
 export function keepRunning(filling: Filling, stopped: readonly number[]): void {
   for (const index of [...stopped].reverse()) {
     const kill = filling.problem.kills[index];
@@ -209,10 +206,10 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
   }
 }
 
-/** How many choices the pre-emption pass looks at: it is quadratic in what it tries. */
+/** Most choices tried by the pre-emption pass, which is quadratic in their number. */
 const MOST_TRIALS = 400;
 
-/** For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays. */
+/** For choices of this cycle without room, in order: preempts the cheapest work that makes room, if it pays. */
 function makeRoom(filling: Filling, order: readonly number[], preemptFor: FillOptions['preemptFor']): void {
   const { problem } = filling;
   const all = givingByRow(problem.kills, () => true);
@@ -255,7 +252,7 @@ function makeRoomFor(
     for (const kill of giving.get(row) ?? []) {
       if ((filling.free[row] ?? 0) >= needed - EPS) break;
       const draft = problem.kills[kill];
-      // What a kill takes (attempts that another may stop, room of the instance that goes) must still be there.
+      // Capacity that a kill takes (attempts that another may stop, room of a released instance) must still be there.
       while (draft !== undefined && (filling.free[row] ?? 0) < needed - EPS && mayStop(filling, draft, kill)) {
         stop(filling, kill, 1);
         stopped.push(kill);
@@ -267,7 +264,7 @@ function makeRoomFor(
       return false;
     }
   }
-  // Giving up an instance takes its room: what was enough may no longer be.
+  // Releasing an instance takes its room, so the choice may no longer fit.
   if (filling.fits(member.use, count) < count) {
     undo();
     return false;

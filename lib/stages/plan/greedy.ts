@@ -8,7 +8,7 @@ import { affordable } from './whole.ts';
 
 /**
  * The best of three greedy fills: by worth per share of the whole supply, by worth per vCPU of the quota, and by worth
- * alone (which is optimal when nothing is contended). Pure, and linear in the options but for sorting.
+ * alone (which is optimal without contention). Pure; linear in the options apart from sorting.
  */
 export function greedySelection(problem: Problem): Selection {
   return [byDensity, byQuotaDensity, byWorth]

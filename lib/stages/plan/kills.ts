@@ -1,9 +1,9 @@
 /**
- * What may give way, as kills (KillnCk with what each unit gives back):
- *  - attempts alike, one per unit: their needs return to their pool's room until they would have ended by themselves;
- *  - a gang, all of it with one unit: half a gang makes no progress;
- *  - an instance with nothing but such attempts, or with none: its vCPUs return to the quota, its free room goes.
- * An attempt is stopped once: where both of the first and third apply, a non-renewable partition counts the attempts.
+ * Preemptible work as kills (KillnCk with the capacity that each unit returns): - attempts alike, one per unit: their
+ * needs return to their pool's room until they would have ended by themselves; - a gang, all of it with one unit: half
+ * a gang makes no progress; - an instance with nothing but such attempts, or with none: its vCPUs return to the quota,
+ * its free room goes. An attempt is stopped once: where both of the first and third apply, a non-renewable partition
+ * counts the attempts.
  */
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { vector } from '../../domain/resources.ts';
@@ -13,16 +13,16 @@ import type { Draw, Partition, RowUse } from './strl/supply.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
 import { milliCpuOf } from '../../domain/pool.ts';
 
-/** What may give way, or be given up: units that return capacity at a cost. */
+/** Preemptible attempts or a releasable instance: units that return capacity at a cost. */
 export interface Kill {
   readonly id: string;
-  /** What one unit gives back; negative amounts are taken. */
+  /** Capacity that one unit returns; negative amounts are taken. */
   readonly draws: readonly Draw[];
   readonly use: RowUse;
   readonly slots: number;
   readonly atMost: number;
   readonly costUsd: number;
-  /** Which attempts stop: one per unit in this order, or all of them with the one unit (`whole`). */
+  /** Attempts that stop: one per unit in this order, or all of them with the one unit (`whole`). */
   readonly attempts: readonly AttemptId[];
   readonly whole: boolean;
 }
@@ -35,7 +35,7 @@ export interface Kills {
   readonly partitions: readonly Partition[];
 }
 
-/** O(attempts that may be stopped, by kind sorted). */
+/** O(preemptible attempts), sorted by equivalence class. */
 export function killsOf(capacity: Capacity): Kills {
   const all = [...capacity.preemptible().values()].flat();
   const single = all.filter((p) => !p.running.stage.gang);
@@ -111,7 +111,7 @@ interface GiveUp {
   readonly id: string;
   readonly slots: number;
   readonly atMost: number;
-  /** Partition that counts the attempts of a kind. */
+  /** Partition that counts the attempts of an equivalence class. */
   readonly counter: ReadonlyMap<string, string>;
 }
 

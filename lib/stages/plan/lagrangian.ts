@@ -190,13 +190,10 @@ function evaluate(work: Work, price: Float64Array): Evaluation {
   return { value, slack, tasks, kills };
 }
 
-/**
- * What an evaluation reads and writes, allocated once: hundreds of evaluations of a large problem are else garbage of
- * their own.
- */
+/** Buffers of an evaluation, allocated once: hundreds of evaluations of a large problem would otherwise be garbage. */
 interface Work {
   readonly flat: Flat;
-  /** Worth of each item less what it pays. */
+  /** Worth of each item less its payments. */
   readonly reduced: Float64Array;
   readonly slack: Float64Array;
   readonly tasks: Float64Array;
@@ -308,7 +305,8 @@ function step(
 }
 
 /**
- * USD per unit of each row: what choices bring per unit of it, shared among the rows they use; kills: what they cost.
+ * Usual price per unit of each row, USD: the worth that choices bring per unit of it, shared among their rows; for
+ * kills, their cost.
  */
 function usualPrices(problem: Problem): Float64Array {
   const worth = new Float64Array(problem.rows.count);
@@ -328,6 +326,6 @@ function usualPrices(problem: Problem): Float64Array {
 
 const unscaled = (price: Float64Array, flat: Flat): Float64Array => price.map((p, row) => p * (flat.scale[row] ?? 1));
 
-/** The value without prices: each group's own best, supply not looked at. It bounds every plan. */
+/** Value without prices: each group's own best, whatever the supply. It bounds every plan. */
 export const unconstrained = (problem: Problem): number =>
   evaluate(workFor(flatten(problem)), new Float64Array(problem.rows.count)).value;

@@ -1,14 +1,13 @@
 /**
- * The default plan: everything that waits and everything that may give way in one MILP (JamaisVu section 4.1), under
- * the supply of the look-ahead window, in dollars of expected worth less expected cost.
- *
- * In this order: a greedy plan, always; if each group has its best option and all fits, that is optimal and nothing
- * more is asked (`not-needed`). Else a Lagrangian bound, whose prices and average make a better start. If what it may
- * leave on the table is no more than `solverGap` of what it is expected to spend, or there are more than
- * `solverMaxOptions` options, it is the plan; else the MILP begins from it. Dollars left are compared with cost, not
- * with worth: a deadline job is worth a thousand times its cost, and a plan that is dearer by half is within 0.05 % of
- * such a worth. The better plan is used: a solver that is out of time, or fails, costs nothing but its gap. `used` in
- * the report: `milp` if the plan is the solver's, `greedy` if it is a fill.
+ * The default plan: all waiting and all preemptible work in one MILP (JamaisVu section 4.1), under the supply of the
+ * look-ahead window, in dollars of expected worth less expected cost.
+ * The search has three steps. First a greedy plan, always; if each group has its best option and all fits, that is
+ * optimal (`not-needed`). Else a Lagrangian bound, whose prices and average give a better start. If its possible loss
+ * is within `solverGap` of the expected spending, or there are more than `solverMaxOptions` options, it is the plan;
+ * else the MILP begins from it. Possible losses are compared with cost, not with worth: a deadline job is worth a
+ * thousand times its cost, so a plan dearer by half is within 0.05 % of such a worth. The better plan is used, so a
+ * solver that is out of time, or fails, costs nothing but its gap. `used` in the report: `milp` if the plan is the
+ * solver's, `greedy` if it is a fill.
  */
 import { unsolved, type SolveReport } from '../../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
@@ -67,7 +66,7 @@ export async function planProblem(problem: Problem, solver: Solver): Promise<Pla
   return solvedPlan(problem, found, solver);
 }
 
-/** What is known before the solver is asked. */
+/** Results before the solver is asked. */
 interface Found {
   readonly greedy: Selection;
   readonly best: Selection;
@@ -94,7 +93,7 @@ function filled(problem: Problem, { greedy, best, bound }: Found): SolveReport {
   };
 }
 
-/** The model of a problem: integer counts for what starts now, continuous for what the next cycles decide again. */
+/** Model of a problem: integer counts for starts now, continuous ones for starts that the next cycles decide again. */
 export function modelOf(problem: Problem): Compiled {
   const { expression, supply } = requestOf(problem);
   return compile(expression, supply, { name: 'plan', integerThrough: 0 });
@@ -144,7 +143,7 @@ function solvedSelection(problem: Problem, compiled: Compiled, outcome: SolveOut
 export const gapOf = (objective: number, bound: number): number =>
   Math.max(0, bound - objective) / Math.max(Math.abs(bound), 1e-9);
 
-/** What the starts of a plan are expected to cost, USD. */
+/** Expected cost of a plan's starts, USD. */
 export const costOf = (problem: Problem, selection: Selection): number =>
   problem.choices.reduce((sum, choice, i) => sum + choice.planned.option.costUsd * tasksBy(selection, i), 0);
 

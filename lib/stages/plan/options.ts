@@ -1,11 +1,10 @@
 /**
- * What may be done with a waiting group: begin its tasks on one of its offers, now or at a later slot of the window.
- *
- * Worth of one task (USD): the utility curve over the distribution of what is left to run, from the start plus the
- * start-up delay (JamaisVu section 4.3 for the curve; distributions instead of points as 3Sigma does). An interruption
- * stretches the run: with probability pInterrupted the task takes as long as makes the offer's expected duration come
- * out right, else as long as it takes undisturbed.
- * Cost (USD): the offer's, times the expected price of that slot over the price now.
+ * Options of a waiting group: begin its tasks on one of its offers, now or at a later slot of the window.
+ * Worth of one task (USD): the utility curve over the distribution of the remaining running time, from the start plus
+ * the start-up delay (JamaisVu section 4.3 for the curve; distributions instead of points as 3Sigma does). An
+ * interruption stretches the run: with probability pInterrupted the task takes as long as makes the offer's expected
+ * duration come out right, else its undisturbed time. Cost (USD): the offer's, times the expected price of that slot
+ * over the price now.
  */
 import {
   add,
@@ -34,12 +33,13 @@ import { leftOfBudgets, type Capacity } from './supply.ts';
 import { relocationS } from '../../policy/work-left.ts';
 
 /**
- * What waiting one slot must save, as a fraction of the cost: price forecasts are uncertain, and a plan that waits for
- * a thousandth of a cent would never start. Chosen well under the spread of spot prices from hour to hour (5 to 20 %).
+ * Saving that justifies waiting one slot, as a fraction of the cost: price forecasts are uncertain, and a plan that
+ * waits for a thousandth of a cent would never start. Chosen well under the spread of spot prices from hour to hour (5
+ * to 20 %).
  */
 export const PATIENCE_PER_SLOT = 0.005;
 
-/** A start option with what the plan needs beyond it. */
+/** A start option with further facts for the plan. */
 export interface PlannedOption {
   readonly option: StartOption;
   readonly pool: Pool;
@@ -49,31 +49,28 @@ export interface PlannedOption {
   readonly slots: number;
 }
 
-/** What a plan goes by besides worth and cost. */
+/** Rules of a plan besides worth and cost. */
 export interface StartRules {
   /**
-   * The deadline guard: offers that are likely late are left out, and from the last safe moment on only capacity that
-   * is not taken away is used. Baselines that know no deadline go without.
+   * The deadline guard: offers that are likely late are left out, and from the last safe start on only
+   * non-interruptible capacity is used. Baselines without deadlines turn it off.
    */
   readonly guardsDeadlines: boolean;
 }
 export const GUARDED: StartRules = { guardsDeadlines: true };
 export const UNGUARDED: StartRules = { guardsDeadlines: false };
 
-/** What is the same for all groups of a cycle. */
+/** Facts that all groups of a cycle share. */
 export interface OptionContext {
   readonly input: PlanInput;
   readonly pools: ReadonlyMap<PoolId, PoolView>;
-  /** Those with an instance that takes tasks. */
+  /** Pools with an instance that takes tasks. */
   readonly held: Pick<ReadonlySet<PoolId>, 'has'>;
   /** Start of each slot. */
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
   readonly priceFactor: (pool: Pool, slot: number) => number;
-  /**
-   * Whether all that waits finds vCPUs at once: then work that is taken away in time finds on-demand capacity to flee
-   * to.
-   */
+  /** True if all waiting work finds vCPUs at once: then interrupted work finds on-demand capacity in time. */
   readonly canFlee: boolean;
   /** USD left per job with a limit. */
   readonly leftUsd: ReadonlyMap<JobId, number>;
@@ -117,7 +114,7 @@ export function optionContext(
   };
 }
 
-/** Offers whose lateness is acceptable; where none is, the safest ones. */
+/** Offers with acceptable lateness; if there is none, the safest ones. */
 export function acceptableOffers(offers: readonly Offer[], maxLateProbability: number): readonly Offer[] {
   const safest = offers.reduce((least, offer) => Math.min(least, offer.pLate), 1);
   const limit = Math.max(maxLateProbability, safest);
@@ -125,9 +122,8 @@ export function acceptableOffers(offers: readonly Offer[], maxLateProbability: n
 }
 
 /**
- * Offers that the budget of the job pays for, all tasks of the group together; all offers where it pays for none. A
- * deadline asks for capacity that stays: where the budget does not pay for that, spot may still be in time, and nothing
- * at all cannot.
+ * Offers within the budget of the job, all tasks of the group together; all offers if none is. A deadline asks for
+ * non-interruptible capacity: if the budget does not pay for that, spot may still be in time, and waiting cannot.
  */
 function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: OptionContext): readonly Offer[] {
   const offers = input.offers.get(id)?.offers ?? [];
@@ -137,7 +133,7 @@ function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: Opt
   return payable.length > 0 ? payable : offers;
 }
 
-/** All options of a group, in the order of slots, then offers. Those that bring less than they cost are included. */
+/** All options of a group, in the order of slots, then offers. Options with a net loss are included. */
 export function startOptions(group: PendingGroup, context: OptionContext): readonly PlannedOption[] {
   const { input } = context;
   const worth = input.worths.groups.get(group.id);
@@ -164,12 +160,12 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
     const guarded = guardsDeadlines && isGuarded(worth, startMs, input.config.cyclePeriodS);
     const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
     for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
-    // In a pool that rests nothing can be bought, but there may be room.
+    // A pool in back-off sells nothing now, but its instances may have room.
     if (slot === 0 && safe.length === 0) {
       for (const { opens, ...offer } of usable)
         if (opens !== undefined && context.held.has(offer.pool)) add(offer, slot, startMs);
     }
-    // Whoever waits for a pool that rests waits for the next plan, whenever the rest ends.
+    // A group that waits for a pool in back-off waits for the next plan, whenever the back-off ends.
     if (slot === 1) {
       const nonInterruptible = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
       for (const offer of usable) {
@@ -190,15 +186,15 @@ interface Waiting {
 }
 
 /**
- * Whether a group may wait for a pool that rests. Work on on-demand can be put off at no cost as long as the deadline
- * allows: an hour of it later costs what an hour of it now does, and may turn out not to be needed. But going back from
- * on-demand to spot takes time too, once there and, when it is taken, once back: Wu et al., "Can't Be Late" (NSDI
- * 2024), keep as much, 2d. What is waited away of that reserve is a bet on a short outage:
- *   it ends within the x that are left:  saved are (R - r) x / 2, on average, and two changeovers d (R + r)
- *   it does not:                         lost is the way back later, (R - r) L less those changeovers
- * with R and r the rates of on-demand and spot, L the time that spot is expected to last. The outage ends within k
- * tries with k / (n + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not. The
- * next plan decides again, so the slack must last until then.
+ * True if a group may wait for a pool in back-off. Work on on-demand can be put off at no cost while the deadline
+ * allows: an hour later costs the same, and may turn out not to be needed. But returning from on-demand to spot takes
+ * time too, once there and, after an interruption, once back: Wu et al., "Can't Be Late" (NSDI 2024), reserve as much,
+ * 2d. Waiting into that reserve is a bet on a short outage:
+ *   it ends within the remaining x:  saved are (R - r) x / 2, on average, and two changeovers d (R + r)
+ *   it does not:                     lost is the way back later, (R - r) L less those changeovers
+ * with R and r the rates of on-demand and spot, L the expected life of spot. The outage ends within k tries with k / (n
+ * + 1 + k) after n refusals (rule of succession): young outages are waited out, old ones are not. The next plan decides
+ * again, so the slack must last until then.
  */
 function mayWaitFor({ offer, worth, nonInterruptible, left }: Waiting, { input }: OptionContext): boolean {
   const { config, snapshot } = input;
@@ -237,9 +233,9 @@ interface Appraised {
   readonly startMs: EpochMs;
   readonly worth: Worth;
   readonly left: Distribution | null;
-  /** What the task costs on the cheapest offer that can be had now; of use where an offer's pool rests. */
+  /** Cost of the task on the cheapest open offer; for offers whose pool is in back-off. */
   readonly elsewhereUsd: number;
-  /** What it costs on the cheapest capacity that stays. */
+  /** Cost of the task on the cheapest non-interruptible capacity. */
   readonly nonInterruptibleUsd: number;
 }
 
@@ -255,7 +251,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
     (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),
     0,
   );
-  // Patience is about prices that may not fall; that a pool may stay closed is in the cost.
+  // Patience is for prices that may not fall; the risk that a pool stays closed is in the cost.
   const patience = offer.opens === undefined ? slot * PATIENCE_PER_SLOT : 0;
   const felt = costUsd * (1 - Math.min(preferred, 1) + patience) + (patience > 0 ? slackUsd(a, there, context) : 0);
   return {
@@ -267,11 +263,10 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
 }
 
 /**
- * What waiting for a price uses up. Slack is what an interruption is waited out with: with none left the rest runs on
- * capacity that stays, at its price, with all of it on spot; in proportion between. So the saving that is waited for
- * must be more than P(interrupted) x what the task would cost more x the share of the slack that is gone by then (Wu et
- * al., "Can't Be Late", NSDI 2024, keep slack for this). Nothing without a deadline, or with capacity that cannot be
- * interrupted.
+ * Price of the slack that waiting uses up. Slack absorbs interruptions: without any, the remaining work runs on
+ * non-interruptible capacity at its price; with all of it, on spot; in proportion between. So the awaited saving must
+ * exceed P(interrupted) x extra cost of the task x share of the slack gone by then (Wu et al., "Can't Be Late", NSDI
+ * 2024, keep slack for this). 0 without a deadline, and for non-interruptible capacity.
  */
 function slackUsd(
   { worth, offer, startMs, nonInterruptibleUsd }: Appraised,
@@ -303,7 +298,7 @@ function expectedWorthOf(
   return (1 - p) * undisturbed + p * stretchedWorth(worth, { fromMs, left, factor, late });
 }
 
-/** What misses the deadline with no interruption at all. */
+/** Share of runs that miss the deadline without any interruption. */
 function lateShare({ taskDeadlineMs }: Worth, fromMs: EpochMs, left: Distribution): number {
   const slackS = taskDeadlineMs === null ? Infinity : secondsBetween(fromMs, taskDeadlineMs);
   return left.atS.reduce((share, s, i) => (s > slackS ? share + (left.weight[i] ?? 0) : share), 0);
@@ -312,16 +307,16 @@ function lateShare({ taskDeadlineMs }: Worth, fromMs: EpochMs, left: Distributio
 interface Stretch {
   readonly fromMs: EpochMs;
   readonly left: Distribution;
-  /** How many times as long as undisturbed it takes. */
+  /** Ratio of the stretched to the undisturbed running time. */
   readonly factor: number;
-  /** Share of what would pass the deadline by being stretched that really does. */
+  /** Share of runs stretched past the deadline that really are late. */
   readonly late: number;
 }
 
 /**
- * E[curve(from + factor * T)] without building the stretched distribution. What interruptions would carry
- * past the deadline flees to on-demand in time (guard.ts), but for what the offer's lateness has more than an
- * undisturbed run's; where vCPUs are short there is nowhere to flee to.
+ * E[curve(from + factor * T)] without building the stretched distribution. Runs that interruptions would carry past the
+ * deadline flee to on-demand in time (deadline-guard.ts), except the offer's additional P(late) over an undisturbed
+ * run's. With too few vCPUs they cannot flee.
  */
 function stretchedWorth({ curve, taskDeadlineMs }: Worth, { left, factor, late, ...from }: Stretch): number {
   const fromMs = raw(from.fromMs);
@@ -338,7 +333,10 @@ function stretchedWorth({ curve, taskDeadlineMs }: Worth, { left, factor, late, 
   return worth;
 }
 
-/** With the checkpoint read first, as offers count it: else reading it would pass for what interruptions cost. */
+/**
+ * Remaining running time with the checkpoint read first, as offers count it: else reading it would look like a cost of
+ * interruptions.
+ */
 function leftToRun(group: PendingGroup, input: PlanInput): Distribution | null {
   const forecast = input.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
   if (forecast === undefined) return null;

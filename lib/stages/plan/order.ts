@@ -2,24 +2,24 @@ import { raw } from '../../kernel/units.ts';
 import type { Choice, Problem } from './problem.ts';
 
 /**
- * Choices by density: what a task brings per part of the supply that it takes (the sum over rows of use / capacity),
- * the greedy order for knapsacks with several constraints.
+ * Choices by density: worth of a task per part of the supply that it takes (the sum over rows of use / capacity), the
+ * greedy order for knapsacks with several constraints.
  */
 export function byDensity(problem: Problem): readonly number[] {
   return sorted(problem, (choice) => choice.netUsd / (1e-9 + fractionTaken(problem, choice)));
 }
 
-/** By density against the vCPU quota alone: free room first, because it takes none of it. */
+/** Choices by density against the vCPU quota alone: free room comes first, because it takes none of it. */
 export function byQuotaDensity(problem: Problem): readonly number[] {
   const price = new Float64Array(problem.rows.count);
   for (let slot = 0; slot < problem.capacity.slots; slot++) price[slot] = 1;
   return byPricedDensity(problem, price);
 }
 
-/** Choices by what a task brings, whatever it takes. */
+/** Choices by worth alone. */
 export const byWorth = (problem: Problem): readonly number[] => sorted(problem, (choice) => choice.netUsd);
 
-/** By density against prices of the rows (USD per unit): the order that a dual solution suggests. */
+/** Choices by density against prices of the rows (USD per unit): the order that a dual solution suggests. */
 export function byPricedDensity(problem: Problem, price: Float64Array): readonly number[] {
   return sorted(problem, (choice) => {
     const paid = pricedUse(choice, price);
@@ -77,7 +77,8 @@ function fractionTaken(problem: Problem, choice: Choice): number {
   for (let i = 0; i < use.row.length; i++) {
     taken += (use.coefficient[i] ?? 0) / Math.max(1e-9, problem.rows.capacity[use.row[i] ?? 0] ?? 0);
   }
-  // A task that runs on past the window takes more than the window shows; else late starts would look small.
+  // A task that runs past the window takes more than the window shows; without this correction late starts would look
+  // small.
   const { option, slots } = choice.planned;
   return (taken * slots) / Math.max(1, Math.min(slots, problem.capacity.slots - option.slot));
 }

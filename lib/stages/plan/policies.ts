@@ -8,7 +8,7 @@ import { withoutExchanges } from './without-exchanges.ts';
 
 const WINDOW = ['lookAheadSlots', 'slotS', 'maxLateProbability'] as const;
 
-/** What starts, waits and is pre-empted, now and in the look-ahead window. */
+/** Starts, waits and pre-emptions, now and in the look-ahead window. */
 export const PLAN = [
   policy(
     'plan',

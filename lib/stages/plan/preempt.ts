@@ -1,12 +1,10 @@
 /**
- * Running best-effort attempts that may give way, and what that costs (JamaisVu section 4.1.2).
- *
- * Cost of stopping one (USD) = the worth it would bring running on (the curve over the remaining time), plus the price
- * of the work past the checkpoint that is done again and of another start-up, plus an epsilon. What it still needs
- * elsewhere is, like what it needs here, given how long it has run already: that work is done again in full, however
- * short such work mostly is. As in the paper the cost begins at the work's own value: work stops only where capacity is
- * contended, and there nothing promises that it starts again in time. The epsilon is the paper's too: work that runs is
- * never exchanged for equal work that waits.
+ * Running best-effort attempts that may be preempted, and the cost of that (JamaisVu section 4.1.2).
+ * Cost of stopping one (USD) = the worth of running on (the curve over the remaining time), plus the price of redoing
+ * the work past the checkpoint and of another start-up, plus an epsilon. Its remaining time elsewhere is, as here,
+ * given the elapsed time: that work is redone in full, however short such work mostly is. As in the paper the cost
+ * begins at the work's own value: work stops only under contention, and then nothing promises that it starts again in
+ * time. The epsilon is the paper's too: running work is never exchanged for equal waiting work.
  */
 import { plus, raw, seconds, sub } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
@@ -21,15 +19,15 @@ import { worthAt } from '../../domain/utility.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
 export const EPSILON_USD = 1e-4;
-/** And a share of what running on costs, so that close calls do not flip from cycle to cycle. */
+/** A share of the cost of running on, so that close calls do not flip from cycle to cycle. */
 export const EPSILON_SHARE = 0.02;
 
-/** One attempt that may be stopped. */
+/** A preemptible attempt. */
 export interface Preemptible {
   readonly running: RunningTask;
   readonly view: InstanceView;
   readonly costUsd: number;
-  /** Attempts of one kind are one option: alike in pool, stage, remaining slots, and cost to two digits. */
+  /** Key of alike attempts, which form one option: same pool, stage, remaining slots, and cost to two digits. */
   readonly equivalenceClass: string;
   /** Slots until it would end by itself; >= 1. */
   readonly slots: number;
@@ -38,7 +36,7 @@ export interface Preemptible {
 /** Slots that an attempt is expected to hold its resources from now; >= 1. */
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
-/** Whether an attempt may be stopped for others. */
+/** True if an attempt may be preempted. */
 export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
@@ -69,7 +67,7 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   return { running, view, costUsd, equivalenceClass, slots };
 }
 
-/** Attempts of one kind as one option, in the order of kinds. */
+/** Attempts of one equivalence class as one option, ordered by key. */
 export function preemptOptions(
   all: readonly Preemptible[],
 ): readonly (PreemptOption & { readonly equivalenceClass: string; readonly slots: number })[] {
@@ -84,7 +82,7 @@ export function preemptOptions(
         pool: first.view.pool.id,
         attempts,
         need: first.running.attempt.resources,
-        // The dearest of them, so that no stop is booked for less than it costs.
+        // The dearest of them, so that no stop is booked below its cost.
         costUsd: alikes.reduce((most, p) => Math.max(most, p.costUsd), 0),
         equivalenceClass: key,
         slots: first.slots,

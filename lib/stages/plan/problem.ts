@@ -1,8 +1,8 @@
 /**
- * The plan's problem in one flat form, from which the greedy fill, the Lagrangian bound and the STRL expression are
- * all made: choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (what may
- * give way) and the supply they share. Groups, offers, pools and attempts are in an order of their own, so that a plan
- * does not depend on the order of its input.
+ * The plan's problem in one flat form, the source of the greedy fill, the Lagrangian bound and the STRL expression. It
+ * has choices (tasks of a group, on an offer, from a slot, in free room or on new instances), kills (preemptible work)
+ * and their shared supply. Groups, offers, pools and attempts are in an order of their own, so that a plan does not
+ * depend on the order of its input.
  */
 import { ZERO_USD, raw } from '../../kernel/units.ts';
 import type { JobId } from '../../kernel/ids.ts';
@@ -23,10 +23,9 @@ import {
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
 /**
- * How much cheaper (fraction of the cost) a start in free room counts: the instance is paid for whether used or not,
- * and a plan that changes pools between cycles would leave what it just bought idle. Now only: room that comes free
- * later is given back when nobody is there to take it, and waiting for it used up slack that then was missing, or was
- * bought back at on-demand prices.
+ * Discount (fraction of the cost) of a start in free room: the instance is paid for whether used or not, and a plan
+ * that changes pools between cycles would leave new instances idle. Only for starts now: room that comes free later is
+ * released if nobody takes it, and waiting for it would use up slack, to be bought back at on-demand prices.
  */
 export const ROOM_CREDIT = 0.05;
 
@@ -36,7 +35,7 @@ export interface ChoiceMember {
   readonly atMost: number;
 }
 
-/** One of each name. */
+/** One member of each name. */
 export const MOST_MEMBERS = 2;
 
 /** Tasks of a group by one option. Divisible groups have one member per choice; a gang's may come from both at once. */
@@ -53,7 +52,7 @@ export interface GroupChoices {
   readonly gang: boolean;
   /** Indices into `choices`, best first. */
   readonly choices: readonly number[];
-  /** All options, those not worth their cost among them: for reasons. */
+  /** All options, including those with a net loss: for reasons. */
   readonly options: readonly PlannedOption[];
   /** Not over budget, or why. */
   readonly overBudget: string | null;
@@ -112,8 +111,8 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
 }
 
 /**
- * Of the pools that anything may start in; of all (`options` null) where running work may give way. In the order of
- * pools.
+ * Rooms of the pools that anything may start in; of all pools (`options` null) if running work may be preempted. In the
+ * order of pools.
  */
 function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOption[])[] | null): Partition[] {
   const asked = options === null ? null : new Set(options.flatMap((of) => of.map((o) => o.pool.id)));
@@ -123,10 +122,9 @@ function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOptio
 const NO_KILLS: Kills = { kills: [], partitions: [] };
 
 /**
- * Whether anything may find no room: what waits, each group where it takes most, in whole machines, against the quota
- * that is free. Where all of it can be bought for, nothing has to give way and what runs need not be appraised for it:
- * O(options) instead of O(running attempts). Work that may only use pools that cannot be bought from now may need room
- * there.
+ * True if some work may find no room: all waiting work, each group at its largest option, in whole machines, against
+ * the free quota. If all of it can be bought, nothing has to be preempted and running work need not be appraised:
+ * O(options) instead of O(running attempts). Work that may only use closed pools may need room there.
  */
 function mayLackRoom(
   groups: readonly PendingGroup[],
@@ -156,7 +154,7 @@ function isBuyable(group: PendingGroup, pool: Pool, context: OptionContext): boo
 
 export const isGang = (group: PendingGroup): boolean => group.stage.gang && group.count > 1;
 
-/** mCPU of new capacity that moving attempts will need: at least their own needs. */
+/** New capacity that moving attempts will need, mCPU: at least their own needs. */
 const reservedFor = (moves: readonly Move[]): number =>
   moves.reduce((sum, move) => sum + raw(move.running.attempt.resources.cpu), 0);
 
@@ -165,11 +163,14 @@ interface Build {
   readonly fitting: Fitting;
   readonly context: OptionContext;
   readonly rows: SupplyRows;
-  /** mCPU that new instances could have now at most, all that can be given up returned. */
+  /** Most vCPUs that new instances could have now, with all releasable capacity returned, mCPU. */
   readonly quotaMilliCpu: number;
 }
 
-/** A job may start when what is spent, what runs and the cheapest way to do what waits stay within `maxCostUsd`. */
+/**
+ * A job may start when its spending, its running work and the cheapest way to do its waiting work stay within
+ * `maxCostUsd`.
+ */
 function overBudgets(
   { input: { snapshot }, leftUsd }: OptionContext,
   groups: readonly PendingGroup[],
@@ -221,13 +222,13 @@ function choicesOf(group: PendingGroup, index: number, options: readonly Planned
 }
 
 /**
- * US dollars that a task costs less than its option says, or more. In room that is there now it pays its own share of
- * the instance; of a new one also what no other work uses.
+ * Saving of a task against its option's cost, US dollars; may be negative. In free room it pays its own share of the
+ * instance; of a new one also the unused part.
  */
 function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { capacity }: Build): number {
   const { share, newShare, chargedShare } = option.offer;
   if (!(chargedShare > 0)) return 0;
-  // An idle instance is given back before a later slot, or held for it: either costs the whole of it, as a new one
+  // An idle instance is released before a later slot, or held for it: either costs the whole instance, as a new one
   // does.
   const isNew = name === 'new' || (option.slot > 0 && capacity.rooms.get(pool.id)?.stays() !== true);
   if (isNew) return (1 - newShare / chargedShare) * option.costUsd;
@@ -258,7 +259,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
   if (buyable && perMachine >= 1) {
     const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
-    // What is not a gang uses what it gets. Of a gang nothing would run while the first of its instances are paid for.
+    // A group that is no gang uses any part. Of a gang nothing would run while the first of its instances are paid for.
     const atOnce = isGang(group) ? atOnceMilliCpu(view, option.slot) : Infinity;
     const machines = Math.floor(Math.min(within, atOnce) / machineMilliCpu + 1e-9);
     add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
@@ -270,13 +271,13 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
 export function atOnceMilliCpu(view: PoolView | undefined, slot: number): number {
   if (view?.quota === undefined) return Infinity;
   const { usedMilliCpu, boundMilliCpu } = view.quota;
-  // Less than the bound, which was refused; in a later slot what runs may have ended.
+  // Below the bound, which was refused; in a later slot running work may have ended.
   return Math.max(0, boundMilliCpu - 1 - (slot === 0 ? usedMilliCpu : 0));
 }
 
 /**
- * Without choices that another one of the same group and slot makes useless: worth no less, drawing no more quota
- * (and budget), for no longer, for as many tasks. Room of a pool is a thing of its own and always stays.
+ * Drops choices that another one of the same group and slot dominates: worth no less, drawing no more quota (and
+ * budget), for no longer, for as many tasks. Choices in a pool's free room always stay.
  */
 function undominated(choices: readonly Choice[], budgeted: boolean): Choice[] {
   const kept: Choice[] = [];

@@ -1,8 +1,7 @@
 /**
- * The problem as one STRL expression: a sum over groups and over what may give way (JamaisVu section 4.1: all pending
- * and running work in one expression). A gang is max(nCk, ...), one option or none. A divisible group is a sum of lnCk,
- * its number of tasks a non-renewable partition that all of them draw on, so that it may be spread over offers and
- * slots.
+ * The problem as one STRL expression: a sum over groups and preemptible work (JamaisVu section 4.1: all pending and
+ * running work in one expression). A gang is max(nCk, ...), one option or none. A divisible group is a sum of lnCk over
+ * one non-renewable partition that counts its tasks, so that it may be spread over offers and slots.
  */
 import { killLnCk, lnCk, max, nCk, sum, type Assignment, type Expression } from './strl/expression.ts';
 import type { Partition, Supply } from './strl/supply.ts';
@@ -14,13 +13,13 @@ export interface Request {
   readonly supply: Supply;
 }
 
-/** Made when a solver is asked, which for most plans it is not. */
+/** Built only for the solver, which most plans do not need. */
 function leafOf({ group, planned, members }: Choice, { gang, options }: GroupChoices): string {
   const id = `g${group}.o${options.indexOf(planned)}.s${planned.option.slot}`;
   return gang ? id : `${id}.${members[0]?.name}`;
 }
 
-/** Of all choices, in their order. */
+/** Leaf names of all choices, in their order. */
 const leavesOf = ({ choices, groups }: Problem): readonly string[] =>
   choices.map((choice) => leafOf(choice, groups[choice.group] as GroupChoices));
 
@@ -34,7 +33,7 @@ export function requestOf(problem: Problem): Request {
     if (choices.length === 0) return;
     if (group.gang) parts.push(max(...choices.map((choice) => whole(choice, group))));
     else {
-      // One choice alone is limited by its own bound.
+      // A single choice is limited by its own bound.
       const counted = choices.length > 1;
       if (counted) {
         counts.push({ id: tasksOf(index), renewable: false, kinds: ['tasks'], capacity: [[group.group.count]] });

@@ -5,10 +5,10 @@ const SPOT: Choice = { take: 'spot', why: 'a spot pool can be had' };
 const ON_DEMAND: Choice = { take: 'on-demand', why: 'its last safe moment has come' };
 
 /**
- * Baseline: the greedy policy of Wu et al., "Can't Be Late" (NSDI 2024, section 4): spot whenever it can be had,
- * nothing where it cannot, until the last moment from which on-demand still meets the deadline; then on-demand to the
- * end. Work without a deadline waits for spot without end. That running work leaves spot at that moment too, and the
- * margins in the moment itself (start-up, restore, two cycles), are ours.
+ * Baseline: the greedy policy of Wu et al., "Can't Be Late" (NSDI 2024, section 4). Spot if available, else nothing,
+ * until the last time from which on-demand still meets the deadline; then on-demand to the end. Work without a deadline
+ * waits for spot without end. Ours: running work leaves spot at that time too, and the time has margins (start-up,
+ * restore, two cycles).
  */
 export const spotGreedyPlan = strategyPlan((group, input) => {
   const worth = input.worths.groups.get(group.id);

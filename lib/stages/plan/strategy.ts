@@ -1,6 +1,6 @@
 /**
- * Plans of strategies that say one thing of each task: take spot, take capacity that is not taken away, or wait. First
- * come, first served, deadline work before best-effort, this cycle only: what the "spot or on-demand" literature
+ * Plans of strategies with one answer per task: take spot, take non-interruptible capacity, or wait. First come, first
+ * served, deadline work before best-effort, this cycle only: the strategies that the "spot or on-demand" literature
  * compares, made to run on many jobs at once.
  */
 import { isSpotPool } from '../../domain/pool.ts';
@@ -15,16 +15,16 @@ import { fill } from './fill.ts';
 import { firstComeFirstServed } from './order.ts';
 import { problemOf } from './problem.ts';
 
-/** What is to become of a task, and why, for people. */
+/** Answer for a task, with a reason for people. */
 export interface Choice {
   readonly take: 'spot' | 'on-demand' | 'wait';
   readonly why: string;
 }
 
-/** Of a task that waits. `spot` where a spot pool can be had now (`hasSpot`). */
+/** Answer for a waiting task. `spot` requires an open spot pool (`hasSpot`). */
 export type Strategy = (group: PendingGroup, input: PlanInput) => Choice;
 
-/** Whether a spot pool that serves the group can be had now, as far as is known: it is not resting after a refusal. */
+/** True if an open spot pool serves the group: it is not in back-off after a refusal. */
 export const hasSpot = (group: PendingGroup, input: PlanInput): boolean =>
   (input.offers.get(group.id)?.offers ?? []).some(isSpotNow);
 
@@ -43,7 +43,7 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
       const suited = all.offers.filter((offer) => suits(offer, take));
       offers.set(group.id, withOffers(all, suited));
     }
-    // Nothing is put off to a later slot: of the window only what starts now matters.
+    // Nothing is put off to a later slot, so only starts of this cycle matter.
     const config = { ...input.config, lookAheadSlots: 1 };
     const problem = problemOf({ ...input, offers, config });
     const selection = fill(problem, firstComeFirstServed(problem), { preemptFor: 'deadlines' });
@@ -53,8 +53,8 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
 }
 
 /**
- * A hard constraint is never widened: work that may only use spot takes spot where its strategy asks for on-demand, and
- * work that may not use spot does not wait for it.
+ * A hard constraint is never widened: spot-only work takes spot if its strategy asks for on-demand, and work without
+ * spot does not wait for it.
  */
 function withinConstraints(choice: Choice, group: PendingGroup, input: PlanInput): Choice {
   if (group.stage.constraints.purchaseOptions?.includes('spot') === false)

@@ -37,18 +37,15 @@ import { milliCpuOf, usdPerHourOf } from '../../domain/pool.ts';
 export interface Room {
   /** Added up when first asked for, O(attempts of the room). */
   readonly partition: () => Partition;
-  /** In the order of their ids. */
+  /** Live instances in the order of their ids. */
   readonly views: () => readonly InstanceView[];
-  /** How many instances there are. */
+  /** Number of instances. */
   readonly count: number;
-  /**
-   * Whether an instance is there in later slots anyhow: one that nothing runs on is given back before, unless its hour
-   * is paid.
-   */
+  /** True if an instance stays in later slots anyhow: an empty one is released before, unless its hour is paid. */
   readonly stays: () => boolean;
-  /** What is free on an instance. In no order. */
+  /** Free resources per instance, unordered. */
   readonly free: (position: number) => Resources;
-  /** The same with what may give way there; added up when first asked for. */
+  /** The same with preemptible work counted as free; summed on first use. */
   readonly yielding: (position: number) => Resources;
 }
 
@@ -67,7 +64,7 @@ export const QUOTA = 'quota';
 export const roomOf = (pool: PoolId): string => `room_${pool}`;
 export const budgetOf = (job: JobId): string => `budget_${job}`;
 
-/** `reservedMilliCpu`: what this cycle's moves to on-demand will need; they come first. */
+/** `reservedMilliCpu`: need of this cycle's moves to on-demand; they come first. */
 export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity {
   const { snapshot, config } = input;
   const { takingTasks, leaving } = instanceParts(snapshot);
@@ -144,7 +141,7 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   };
   for (const view of views) {
     add(0, view.free);
-    // What ends gives its room back in a later slot, at the earliest in the next one.
+    // Ending work returns its room in a later slot, at the earliest in the next one.
     if (lookAheadSlots <= 1) continue;
     for (const r of view.attempts) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
   }
@@ -154,16 +151,13 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
-/**
- * As many of a need as fit on the instances of a room one by one, with what may give way on them counted as free; at
- * most `most`.
- */
+/** Number of tasks that fit on a room's instances one by one, with preemptible work counted as free; at most `most`. */
 export type Fitting = (need: Resources, room: Room, most: number) => number;
 
 /**
- * Instances are looked at until as many fit as were asked for, and on from there when more are. What may give way is
- * added up only where too few fit beside all of it. So where there is room, or much that may give way, a few answer;
- * where there is none all are looked at, once for each distinct need.
+ * Scans instances only until enough tasks fit, and continues from there for larger requests. Preemptible work is summed
+ * only if too few fit beside it. So with much room, or much preemptible work, a few instances answer; without any, all
+ * are scanned, once for each distinct need.
  */
 export function fittings(): Fitting {
   const known = new Map<Room, Map<string, Fits>>();
@@ -182,18 +176,18 @@ export function fittings(): Fitting {
   };
 }
 
-/** Beside what runs, and with what may give way. */
+/** Fits beside running work, and in place of preemptible work. */
 interface Fits {
   readonly beside: Counted;
   readonly instead: Counted;
 }
-/** How many fit on the instances that were seen. */
+/** Fits on the instances scanned so far. */
 interface Counted {
   fit: number;
   seen: number;
 }
 
-/** Expected cost (USD) of what runs for a job now until its end, at the present price. O(pools + attempts). */
+/** Expected cost (USD) of a job's running work until its end, at the present price. O(pools + attempts). */
 function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
   const committed = new Map<JobId, number>();
   const quotes = new Map(input.snapshot.pools.map(({ pool, quote }) => [pool.id, quote]));
@@ -210,8 +204,7 @@ function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
 }
 
 /**
- * USD left of the budgets of jobs that wait, running work paid for. O(groups), and what `committedUsd` takes where a
- * job has a limit.
+ * Remaining budgets of waiting jobs after their running work, USD. O(groups), plus `committedUsd` if a job has a limit.
  */
 export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
   const left = new Map<JobId, number>();

@@ -1,19 +1,18 @@
 /**
  * Baseline: Uniform Progress (Wu et al., "Can't Be Late: Optimizing Spot Instance Savings under Deadlines", NSDI 2024,
- * section 4). With C(t) the work left, R(t) the time left until the deadline, c(t) the work done and d the time that a
- * changeover costs, the expected progress is a line: e(t) = t C(0) / R(0).
+ * section 4). With C(t) the work left, R(t) the time left until the deadline, c(t) the work done and d the time of a
+ * changeover, the expected progress is a line: e(t) = t C(0) / R(0).
  *   safety net:     idle and R(t) < C(t) + 2d: on-demand, to the end
- *   exploitation:   spot whenever it can be had, also behind the line; stay on it until it is taken
+ *   exploitation:   spot whenever available, also behind the line; stay on it until it is taken
  *   uniform:        idle without spot and c(t) < e(t): on-demand, to catch up; else wait
  *   hysteresis:     on on-demand, until c(t) >= e(t + 2d); then back to spot where there is some
- *
  * Ours, because the paper has one job of one task, told of spot capacity, on a machine of a fixed size:
  * - the line is each task's own, from the job's submission to the deadline of the task's stage, C(0) the running time
  *   at the safety quantile of its forecast;
  * - d is the longest start-up plus the restore of a checkpoint;
- * - that spot can be had is found by trying; a pool that refused rests. On-demand is left once a spot instance is
- *   there;
- * - running work also leaves spot when its last safe moment comes (guard.ts), for starting takes cycles here;
+ * - availability of spot is found by trying; a pool that refused is in back-off. On-demand is left once a spot instance
+ *   is there;
+ * - running work also leaves spot at its last safe start (deadline-guard.ts), for starting takes cycles here;
  * - work without a deadline has no line: it runs on spot or waits.
  */
 import { doneOnceS } from '../../domain/work-to-do.ts';

@@ -1,4 +1,4 @@
-/** Why a group, or what is left of it, does not start now: a reason from a closed list and a sentence with numbers. */
+/** Reason why a group, or a part of it, does not start now: one from a closed list, and a sentence with numbers. */
 import { raw } from '../../kernel/units.ts';
 import type { Allotment, WaitReason } from '../../domain/plan.ts';
 import { milliCpuOf, vcpusOf, type PoolView } from '../../domain/pool.ts';
@@ -79,7 +79,7 @@ function cheaperLater({ input }: Problem, later: PlannedOption, now: PlannedOpti
   return { why: 'cheaper-later', detail: `${then}${instead}` };
 }
 
-/** No spot pool can be had: it waits for one that rests while the deadline allows. */
+/** Without an open spot pool a group waits for one in back-off, while the deadline allows. */
 function waitsForSpot({ snapshot }: Problem['input'], { option }: PlannedOption, now: PlannedOption | null): Why {
   const { pool, opens } = option.offer;
   const quota = snapshot.pools.find((view) => view.pool.id === pool)?.backOff?.quota;
@@ -121,7 +121,7 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
   return { why: 'capacity', detail: `${quota}, and ${each}${next}` };
 }
 
-/** When no pool that a gang might use has a quota that bears all of it at once: which one bears most. */
+/** Reason if no quota bears a whole gang at once in any pool it might use; names the pool that bears most. */
 function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): Omit<Why, 'why'> | null {
   const pools = new Set(options.map((o) => o.pool.id));
   const views = problem.input.snapshot.pools.filter((view) => pools.has(view.pool.id));
@@ -136,17 +136,17 @@ function quotaTooSmall(problem: Problem, { group, options }: GroupChoices): Omit
   return { quota, detail };
 }
 
-/** How many tasks fit on new machines of a pool, as far as its quota goes. */
+/** Number of tasks that fit on new machines of a pool within its quota. */
 const tasksAtOnce = ({ need }: GroupChoices['group'], view: PoolView): number =>
   Math.floor(atOnceMilliCpu(view, 0) / milliCpuOf(view.pool)) * countFits(need, view.pool.type.capacity);
 
-/** When every pool that it might use now is closed: which, and why. */
+/** Reason if every pool it might use now is closed. */
 function closedPools(problem: Problem, entry: GroupChoices): Omit<Why, 'why'> | null {
   const { snapshot } = problem.input;
   const now = new Set(entry.options.filter((o) => o.option.slot === 0).map((o) => o.pool.id));
   const views = snapshot.pools.filter((view) => now.has(view.pool.id));
   if (views.length === 0 || views.some((view) => view.open && view.quote !== null)) return null;
-  // A quota is something that a person can raise: it is named before a pool that has no capacity.
+  // A quota is named before a lack of capacity, because a person can raise it.
   const named = views.find((view) => view.backOff?.quota !== undefined) ?? views[0];
   const reason = named?.closedReason ?? 'no price is quoted';
   const detail = `none of the ${count(views.length, 'pool')} that suit it can be bought now (${named?.pool.id}: ${reason})`;

@@ -1,13 +1,12 @@
 /**
- * What the plan's model does not know: instances are bought whole. A task draws its part of a machine's vCPUs from the
- * quota there, so that the plan may stop work on a small instance for a quarter of a large one that nobody can buy for
- * it. Then work stops and nothing starts, and the next plan, which finds another instance idle, does the same again.
- *
- * So a plan that stops work for quota must be able to buy what it stops it for. Where the machines of this cycle's
- * purchases, counted whole, do not fit into the quota with what the stops return, stops are taken back, those first
- * that cost most for what they return, until they do or none is left; what then has no quota waits, the least worth
- * first. Without stops nothing changes: what is left of the quota may still buy smaller machines than those that the
- * plan thought of. O(stops x (choices + rows)), and nothing where nothing is stopped for quota.
+ * Whole instances, which the plan's model does not know. A task draws its part of a machine's vCPUs from the quota, so
+ * the plan may preempt work on a small instance for a quarter of a large one that cannot be bought. Then work stops,
+ * nothing starts, and the next plan, which finds another instance idle, does the same again.
+ * So a plan that preempts for quota must be able to buy its purchases in whole machines. If they do not fit into the
+ * quota with the returned vCPUs, stops are taken back, those with the highest cost per returned vCPU first, until they
+ * fit or no stop is left; starts without quota then wait, the least worth first. Plans without stops are not changed:
+ * the remaining quota may still buy smaller machines than planned. O(stops x (choices + rows)), and nothing if nothing
+ * is stopped for quota.
  */
 import { KINDS, machinesFor, vector } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool } from '../../domain/pool.ts';
@@ -27,7 +26,7 @@ export function affordable(problem: Problem, selection: Selection): Selection {
   }
   const stopped = problem.kills.flatMap((_, index) => ((filling.kills[index] ?? 0) > 0 ? [index] : []));
   keepRunning(filling, stopped);
-  // What the plan's stops were to make room for is gone; what was crowded out by it may have room again.
+  // The beneficiaries of the undone stops are gone; choices that they crowded out may have room again.
   const order = problem.choices.map((_, index) => index).sort((a, b) => netOf(problem, b) - netOf(problem, a) || a - b);
   for (const index of order) if (problem.choices[index]?.members[0]?.name === 'room') filling.choose(index, Infinity);
   return filling.selection();
@@ -48,7 +47,7 @@ function quotaStops(problem: Problem, { kills }: Selection): readonly number[] {
 const quotaOf = (draws: Problem['kills'][number]['draws']): number =>
   draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0;
 
-/** Whether this cycle's purchases, in whole machines, keep within the quota that is free and what the stops return. */
+/** True if this cycle's purchases, in whole machines, fit into the free quota and the vCPUs returned by stops. */
 function fitsWhole(problem: Problem, { units, kills }: Pick<Selection, 'units' | 'kills'>): boolean {
   const needs = new Map<Pool, Float64Array>();
   problem.choices.forEach((choice, index) => {

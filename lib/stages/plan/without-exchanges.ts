@@ -1,7 +1,7 @@
 /**
- * A plan counts room by pool and running times in slots, so that it may stop some tasks of a stage and start as many
- * others of it in the same pool. All of them have to run: nothing would be gained, work would be done again, and the
- * next plan would exchange them once more. What a plan so gives and takes is left as it is.
+ * Removes exchanges within a stage. A plan counts room by pool and running times in slots, so it may preempt some tasks
+ * of a stage and start as many others of it in the same pool. All of them have to run: nothing is gained, work is
+ * redone, and the next plan would exchange them once more.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
@@ -46,7 +46,7 @@ function withoutPairs(allotment: Allotment, snapshot: Snapshot, groups: Readonly
   return { ...allotment, starts, waits, preemptions: allotment.preemptions.filter((p) => !exchangedStops.has(p)) };
 }
 
-/** What the plan stops, by stage and pool. */
+/** Stops of the plan, by stage and pool. */
 function stoppedByPlace(preemptions: readonly Preemption[], snapshot: Snapshot): Map<string, Preemption[]> {
   const running = runningNamed(
     snapshot,

@@ -1,17 +1,15 @@
 /**
- * How many places are bought for tasks of which no run is known.
- *
- * A task that nothing is known of is expected to take minutes, by its mean: taken at that, each of 150 tasks of ten
- * seconds got a place of its own, and an instance that was charged for its start and a minute at least. The first runs
- * tell what the others need. So places are bought for FIRST_RUNS of them, and the others wait until
- * - one of these has ended: from then on its history is the forecast, and short tasks share places (queue.ts), or
- * - one of them has run for as long as an instance takes to start: such tasks are not short, and each gets its place.
- * Where they are few, twice FIRST_RUNS at most, a place is bought for each.
- *
+ * Number of slots bought for tasks of a class without a known run.
+ * The prior expects an unknown task to take minutes, by its mean. Without this rule each of 150 tasks of ten seconds
+ * got a slot of its own, and an instance charged for its start and a minute at least. The first runs tell the running
+ * time of the others. So slots are bought for FIRST_RUNS of them, and the others wait until
+ * - one of these has ended: its history is then the forecast, and short tasks reuse slots (queue.ts), or
+ * - one of them has run for as long as an instance takes to start: such tasks are not short, and each gets its slot.
+ * Few tasks, twice FIRST_RUNS at most, get a slot each.
  * Without a deadline they wait for two starts of an instance at most, unless the first instance is late. With one they
- * wait only where that takes no more than half of the slack that is left: slack shrinks as fast as the wait does, so
- * what waits now may wait on. Tasks that ran before are known to take longer than they ran, and do not wait. Gangs
- * begin as a whole.
+ * wait only if that takes at most half of the remaining slack: slack shrinks as fast as the wait does, so a wait that
+ * was allowed stays allowed. Tasks with an earlier attempt have a lower bound of their running time, and do not wait.
+ * Gangs begin as a whole.
  */
 import type { GroupId, InstanceId } from '../../kernel/ids.ts';
 import { ZERO_S, isZero, most, raw, secondsBetween } from '../../kernel/units.ts';
@@ -26,15 +24,15 @@ import { doneOnceS } from '../../domain/work-to-do.ts';
 export const FIRST_RUNS = 8;
 
 export interface FirstRuns {
-  /** What is bought for. */
+  /** Demand for purchases. */
   readonly leftovers: QueueInput['leftovers'];
   /** Tasks that wait for the first runs of their class. */
   readonly waiting: ReadonlyMap<GroupId, number>;
 }
 
 /**
- * `short`: what is known to be short. O(leftovers); and where nothing is known of more than FIRST_RUNS of a class
- * O(what runs and is placed).
+ * `short`: leftovers known to be short. O(leftovers); with more than FIRST_RUNS unknown tasks of a class also O(running
+ * and placed tasks).
  */
 export function awaitFirstRuns(input: QueueInput, short: ReadonlySet<Leftover>): FirstRuns {
   const { leftovers, unknownAs } = input;
@@ -80,26 +78,26 @@ const NOBODY: FirstRuns['waiting'] = new Map();
 interface Many {
   readonly alike: QueueInput['leftovers'][number][];
   readonly wanted: number;
-  /** Seconds until a place that is bought now is up. */
+  /** Seconds until a slot bought now is up. */
   readonly startS: number;
 }
 
 const mayWait = (group: Leftover['group']): boolean => !group.stage.gang && isZero(doneOnceS(group));
 
-/** Seconds until a place that is bought now is up: the longest of the offers. */
+/** Seconds until a slot bought now is up: the longest of the offers. */
 const startOf = (alike: readonly Leftover[]): number =>
   raw(alike.reduce((longest, { option }) => most(longest, option.offer.startDelayS), ZERO_S));
 
 interface Begun {
   /** Tasks of the class that run, or have room. */
   readonly runs: number;
-  /** Whether one of them has run for so long that they are not short. */
+  /** True if one of them has run for so long that they are not short. */
   readonly isTold: boolean;
-  /** Seconds until one of them has ended or run for so long. */
+  /** Seconds until one of them has ended or has run for so long. */
   readonly untilS: number;
 }
 
-/** Of the classes of which anything runs or is placed. One pass over what runs and is placed. */
+/** Begun runs of each class, in one pass over running and placed tasks. */
 function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): ReadonlyMap<string, Begun> {
   const { snapshot, placements, unknownAs, config } = input;
   const begun = new Map<string, { runs: number; isTold: boolean; untilS: number }>();

@@ -1,7 +1,7 @@
 import { policy } from '../../policy/policy.ts';
 import { eachItsPlace, shortTasksQueue } from './queue.ts';
 
-/** Which tasks wait for a place that others have, instead of being bought one. */
+/** Tasks that wait for slot reuse instead of a purchase. */
 export const QUEUE = [
   policy(
     'queue',

@@ -1,27 +1,20 @@
 /**
- * Which tasks wait for a place instead of being bought one: short ones, in turns, as described here, and those of which
- * no run is known, until the first runs tell (first-runs.ts).
- *
- * Which short tasks wait their turn, and how many places the others are bought.
- *
- * A task that takes seconds, or less than the start of an instance anyhow, is done before one bought for it is up, and
- * uses a part of the minute that is charged at least. So a place, which is what one task takes of an instance, serves
- * such tasks one after the other: a `turn` is a task's running time and the time until the next one starts there.
- * - Those that find a turn soon enough on places that short tasks hold, running or starting, wait for it.
- * - The others share the places that are bought for them.
- * Soon enough is `patienceS` later than on a new instance: as long as that takes to start, so that a stage takes no
- * more than about twice as long as with a place for each of its tasks, and half of the slack at most that its deadline
- * leaves, so that the stages behind it have some as well. From the last safe moment on tasks wait only where their turn
- * comes in half the time of a start.
- *
- * Turns are counted for all tasks of a group that wait for room, those too that the vCPU limit keeps from starting now:
- * where they are more than places can serve in time, as much is bought as the limit allows.
- *
- * Slack shrinks no faster than time goes, so what is promised a turn in one cycle finds it in the next, unless other
- * work comes that the packer puts first, or tasks take longer than they were thought to: then it is bought for, or
- * waits anew. So one that is much shorter than what keeps coming may wait for long, if it has no deadline.
- *
- * Gangs, and tasks whose turn takes longer than an instance to start, are bought for one by one.
+ * Slot reuse: tasks that wait for a slot instead of a purchase. Short tasks wait as described here; tasks of an unknown
+ * class wait for the first runs (first-runs.ts).
+ * A task that takes seconds, or less than the start of an instance, is done before an instance bought for it is up, and
+ * uses a part of the minute that is charged at least. So a slot, the part of an instance that one task takes, serves
+ * such tasks one after the other: a reuse takes a task's running time and the time until the next one starts there.
+ * - Tasks that find a reuse soon enough in slots held by short tasks, running or starting, wait for it.
+ * - The others share new slots. Soon enough is `patienceS` later than on a new instance: as long as that takes to
+ *   start, so that a stage takes at most about twice as long as with a slot for each task; and at most half of the
+ *   slack before its deadline, so that the stages behind it have some as well. After the last safe start, tasks wait
+ *   only for a reuse within half the time of a start.
+ * Reuses are counted for all tasks of a group that wait for room, including those that the vCPU limit keeps from
+ * starting now: if slots cannot serve them all in time, as much is bought as the limit allows.
+ * Slack shrinks no faster than time passes, so a reuse promised in one cycle is found in the next, unless the packer
+ * puts other work first, or tasks take longer than expected: then a slot is bought, or the task waits anew. So a task
+ * without a deadline may wait for long if longer tasks keep coming.
+ * Gangs, and tasks whose reuse takes longer than the start of an instance, get purchases one by one.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
@@ -34,11 +27,11 @@ import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../policy/con
 import { meanToDo } from '../../domain/work-to-do.ts';
 import { awaitFirstRuns } from './first-runs.ts';
 
-/** Baseline: what found no room is bought for, each task a place of its own. */
+/** Baseline: each task without room gets a slot of its own. */
 export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, forSlotReuse: NONE, untold: NONE });
 
 /**
- * O(leftovers); and where any are short O(instances and what runs there) and O(leftovers x pools x sizes of places):
+ * O(leftovers); with short tasks also O(instances and running tasks) and O(leftovers x pools x sizes of slots):
  * bench/queue.ts.
  */
 export const shortTasksQueue: QueuePolicy = (input) => {
@@ -78,24 +71,24 @@ export const shortTasksQueue: QueuePolicy = (input) => {
 
 const NONE: Queued['forSlotReuse'] = new Map();
 
-/** A turn of nothing would go on for ever. */
+/** Without a lower bound, reuses of zero length would never end. */
 const LEAST_REUSE_S = 1;
 
 /** Short tasks that wait for a place. Times in seconds. */
 interface Waiting {
   readonly leftover: QueueInput['leftovers'][number];
   readonly need: readonly number[];
-  /** Whether the plan chose spot for them. */
+  /** True if the plan chose spot for them. */
   readonly onSpot: boolean;
-  /** Until a place bought now is up. */
+  /** Time until a slot bought now is up. */
   readonly startS: number;
   readonly reuseS: number;
   readonly patienceS: number;
-  /** When its last turn on a place that is held must begin, from now. */
+  /** Latest start of its last reuse of a held slot, from now. */
   readonly latestS: number;
 }
 
-/** Null for what does not wait for turns. */
+/** Null for tasks without slot reuse. */
 function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | null {
   const { group, option } = leftover;
   const startS = raw(option.offer.startDelayS);
@@ -110,7 +103,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   return { leftover, need: vector(group.need), onSpot, startS, reuseS, patienceS, latestS };
 }
 
-/** The mean, as many turns are added up. */
+/** Mean time of one reuse; the mean, because many are added up. */
 function reuseSOf(group: PendingGroup, { forecasts, config }: QueueInput): number {
   const key = `${group.job}/${group.stage.name}`;
   const forecast = invariant(forecasts.runtime.get(key), `no runtime forecast for ${key}`);
@@ -118,11 +111,11 @@ function reuseSOf(group: PendingGroup, { forecasts, config }: QueueInput): numbe
   return Math.max(LEAST_REUSE_S, meanToDo(forecast.runtime, group) + readS + config.turnoverS);
 }
 
-/** So many places of a pool that are alike: what one task takes of an instance. */
+/** Equal slots of a pool: the part of an instance that one task takes. */
 interface PlacesAlike {
   readonly need: readonly number[];
   places: number;
-  /** Seconds from now for which they are promised, all together. */
+  /** Promised time of all these slots together, seconds from now. */
   takenS: number;
 }
 
@@ -156,7 +149,7 @@ class HeldPlaces {
     return this;
   }
 
-  /** Turns for as many of `count` tasks as find one in time, which are promised to them. */
+  /** Promises reuses to as many of `count` tasks as find one in time. */
   take({ leftover: { inPool }, need, onSpot, reuseS, latestS }: Waiting, count: number): number {
     const withinS = latestS + reuseS;
     let left = count;
@@ -179,7 +172,7 @@ class HeldPlaces {
   }
 }
 
-/** How many tasks have room in one place; 0 where one has not. */
+/** Number of tasks that fit into one slot; 0 if none does. */
 function timesIn(need: readonly number[], place: readonly number[]): number {
   let times = Infinity;
   for (let kind = 0; kind < need.length; kind++) {
@@ -189,7 +182,7 @@ function timesIn(need: readonly number[], place: readonly number[]): number {
   return times === Infinity ? 1 : times;
 }
 
-/** On instances that take tasks: of the short tasks that run there, or are given to them in this cycle. */
+/** Slots held on instances that take tasks, by short tasks that run there or start in this cycle. */
 function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces {
   const { snapshot, placements, leftOf, preempted, config } = input;
   const shortS = waiting.reduce((most, w) => Math.max(most, w.startS), 0);
@@ -218,7 +211,7 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
   return held.sort();
 }
 
-/** Of an instance that has not been launched yet as if it were now. */
+/** Time until the instance is up; a requested one counts as launched now. */
 function untilUpS({ state, readyMs }: Instance, nowMs: EpochMs, startDelayS: number): number {
   if (state === 'ready') return 0;
   return readyMs === null ? startDelayS : Math.max(0, secondsBetween(nowMs, readyMs));
@@ -226,7 +219,7 @@ function untilUpS({ state, readyMs }: Instance, nowMs: EpochMs, startDelayS: num
 
 const wholesIn = (amount: number, part: number): number => Math.max(0, Math.floor(amount / part + 1e-9));
 
-/** As the packer goes about it, then by names: the order of the input does not matter. */
+/** The packer's order, then names, so that the order of the input does not matter. */
 const longestFirst = (a: Waiting, b: Waiting): number =>
   b.reuseS - a.reuseS || compareText(nameOf(a.leftover), nameOf(b.leftover));
 const nameOf = ({ group, option: { offer } }: Leftover): string =>

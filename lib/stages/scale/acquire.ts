@@ -2,10 +2,10 @@ import type { Purchase } from '../../domain/plan.ts';
 import type { AcquireInput, ScalePolicy } from '../../policy/contracts.ts';
 import type { Return } from './release.ts';
 
-/** What is bought for work that found no room. */
+/** Purchases for work without room. */
 export type Acquire = (input: AcquireInput) => readonly Purchase[];
 
-/** The two halves of scaling where neither looks at the other. Without demand nothing is bought. */
+/** Independent halves of scaling. Without demand nothing is bought. */
 export const scaling =
   (acquire: Acquire, release: Return): ScalePolicy =>
   (input) => ({

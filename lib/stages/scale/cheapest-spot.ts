@@ -4,8 +4,8 @@ import { fillInOrder } from './fill.ts';
 
 /**
  * Baseline: Spot Fleet's lowestPrice strategy (Tributary 2.1.2, Stratus 3.1.1): the pool with the lowest current price,
- * at the highest bid on offer, whatever its risk and how much is there already. Where the plan chose capacity that
- * stays, that.
+ * at the highest bid on offer, whatever its risk and the footprint there. Non-interruptible choices of the plan are
+ * kept.
  */
 export const cheapestSpot: Acquire = (input) =>
   fillInOrder(

@@ -4,17 +4,16 @@ import type { Offer } from '../../domain/forecast.ts';
 import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 
-/** An offer that a leftover may be bought on, with its pool. */
+/** An offer that may be bought for a leftover, with its pool. */
 export interface EligibleOffer {
   readonly offer: Offer;
   readonly pool: Pool;
 }
 
 /**
- * Offers that serve a leftover as well as the one its plan chose: not spot where the plan chose capacity that stays,
- * and not late with a higher probability than allowed (or than the chosen one, where nothing was within the allowed).
- * The plan's own offer is always among them, last. Offers of pools that are closed or have no price any more are left
- * out.
+ * Offers as good for a leftover as the plan's choice: no spot if the plan chose non-interruptible capacity, and no
+ * higher P(late) than allowed (or than the chosen one's, if none was within the allowed). The plan's own offer is
+ * always among them, last. Offers of pools that are closed or have lost their price are left out.
  */
 export function eligibleOffers(
   leftover: Leftover,
@@ -34,11 +33,11 @@ export function eligibleOffers(
 
 const sameOffer = (a: Offer, b: Offer): boolean => a.pool === b.pool && a.bid === b.bid;
 
-/** Pools that can be bought from now, by id. */
+/** Pools open for purchases, by id. */
 export const openPools = (input: AcquireInput): ReadonlyMap<string, Pool> =>
   new Map(input.snapshot.pools.filter((v) => v.open && v.quote !== null).map((v) => [v.pool.id, v.pool]));
 
-/** vCPUs that may still be bought: the limit less all live instances, those still starting included. */
+/** vCPUs that may still be bought: the limit less all live instances, starting ones included. */
 export function vcpusLeft(input: AcquireInput): number {
   let left = input.snapshot.limits.vcpus;
   for (const { pool } of input.snapshot.instances.values()) left -= vcpusOf(pool);
@@ -52,7 +51,7 @@ export function vcpusLeft(input: AcquireInput): number {
 export function effectiveUsdPerHour(offer: Offer, leftover: Leftover, config: SchedulerConfig): number {
   const hours = hoursIn(most(leftover.runtimeS, seconds(1)));
   const net = offer.expectedCostUsd - (offer.preferenceUsd ?? 0);
-  // Start-up is paid once per instance whatever runs on it: it weighs most where the work is short.
+  // Start-up is paid once per instance, so it weighs most for short work.
   const startUp = (raw(offer.priceUsdPerHour) * config.startDelayMeanS) / 3600 / hours;
   return Math.max(net / (offer.chargedShare * hours) + startUp, 1e-6);
 }

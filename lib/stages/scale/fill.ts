@@ -6,9 +6,9 @@ import { eligibleOffers, openPools, vcpusLeft, type EligibleOffer } from './elig
 import { capUsd, vcpusOf } from '../../domain/pool.ts';
 
 /**
- * What baselines share: each leftover goes to the offer that `prefers` ranks first (0 = as given), filling the last
- * instance bought there before the next; no thought for running times. Leftovers in descending runtime, then by id.
- * Stops at the vCPU limit; gangs are bought whole or not at all. O(leftovers x offers).
+ * Common part of the baselines: each leftover goes to the offer that `prefers` ranks first (0 = as given), and the last
+ * instance bought there is filled before the next; running times do not matter. Leftovers in descending runtime, then
+ * by id. Stops at the vCPU limit; gangs are bought whole or not at all. O(leftovers x offers).
  */
 export function fillInOrder(
   input: AcquireInput,

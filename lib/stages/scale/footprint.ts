@@ -6,7 +6,7 @@ import type { MarketForecast } from '../../domain/forecasts.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 
 /**
- * What is held and being bought, by spot pool: the A of Tributary 2.2.2, in vCPUs (its resc). Also per job, for the
+ * Capacity held and being bought, by spot pool: the A of Tributary 2.2.2, in vCPUs (its resc). Also per job, for the
  * concentration of one job in one pool.
  */
 export class Footprint {
@@ -42,8 +42,8 @@ export class Footprint {
 
   /**
    * Tributary eq. 2.6: lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2
-   * resc(A)), were `vcpus` bought in `pool`. Added to the probability of losing it; 0 for capacity that stays. O(pools
-   * held).
+   * resc(A)), were `vcpus` bought in `pool`. Added to the probability of losing it; 0 for non-interruptible capacity.
+   * O(pools held).
    */
   correlationPenalty(pool: Pool, vcpus: number): number {
     if (pool.option !== 'spot' || this.#gamma === 0) return 0;
@@ -61,8 +61,8 @@ export class Footprint {
   /**
    * Premium for bulk loss, a fraction of the price: the share of the job that one interruption of this pool already
    * takes, times P(interrupted), times the share of a task's time that an interruption costs. The expected loss itself
-   * is in the offer's cost; this charges it again to the extent that it would come all at once. 0 for the first
-   * purchase of a job.
+   * is in the offer's cost; this charges it again for the part that would come all at once. 0 for the first purchase of
+   * a job.
    */
   concentrationPremium(leftover: Leftover, offer: Offer): number {
     if (offer.pInterrupted <= 0) return 0;

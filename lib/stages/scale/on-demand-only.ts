@@ -3,8 +3,8 @@ import { raw } from '../../kernel/units.ts';
 import { fillInOrder } from './fill.ts';
 
 /**
- * Baseline: the on-demand pool with the lowest price for the share of an instance that a task pays, and nothing else.
- * Work without an on-demand offer waits.
+ * Baseline: the on-demand pool with the lowest price for a task's share of an instance, and nothing else. Work without
+ * an on-demand offer waits.
  */
 export const onDemandOnly: Acquire = (input) =>
   fillInOrder(

@@ -9,7 +9,7 @@ import { stratusTributary } from './stratus-tributary.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
 
-/** What is bought and what is given back. Each gives back what nothing runs on, at the end of what is paid. */
+/** Purchases and releases. Each policy releases empty instances at the end of their paid time. */
 export const SCALE = [
   policy(
     'scale',

@@ -17,15 +17,15 @@ export const NEAR_S = seconds(3600);
 const SAFEST_PART = 1 / 3;
 
 /**
- * Baseline: EC2 Fleet's price-capacity-optimized strategy, which AWS recommends: the pools that are believed to have
- * the lowest chance of interruption in the near term, and of these the one with the lowest price (EC2 User Guide, "Use
- * allocation strategies to determine how EC2 Fleet or Spot Fleet fulfills Spot and On-Demand capacity";
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html). What AWS believes is not
- * public; the forecast of this program stands in for it. No bids: AWS advises against a maximum price. One task per
- * instance, as a fleet that scales by the number of tasks has it. Where the plan chose on-demand, the machine with the
- * lowest price that holds the task (`lowest-price`, EC2's default for On-Demand): nobody shares it, so that a task's
- * share of a large one, which the plan goes by, is no price of anything. Gangs whole or not at all; stops at the vCPU
- * limit. O(leftovers x pools log pools).
+ * Baseline: EC2 Fleet's price-capacity-optimized strategy, which AWS recommends: the pools with the lowest chance of
+ * interruption in the near term, and of these the one with the lowest price (EC2 User Guide, "Use allocation strategies
+ * to determine how EC2 Fleet or Spot Fleet fulfills Spot and On-Demand capacity";
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html). AWS does not publish its
+ * estimates; the forecast of this program stands in for them. No bids: AWS advises against a maximum price. One task
+ * per instance, as in a fleet that scales by the number of tasks. If the plan chose on-demand: the machine with the
+ * lowest price that holds the task (`lowest-price`, EC2's default for On-Demand). Nobody shares it, so the plan's price
+ * for a share of a large one does not apply. Gangs whole or not at all; stops at the vCPU limit. O(leftovers x pools
+ * log pools).
  */
 export const priceCapacityOptimized: Acquire = (input) => {
   const bought = new Map<Pool, number>();
@@ -68,7 +68,7 @@ function poolFor({ group, option }: Leftover, open: readonly PoolView[], input: 
 }
 
 /**
- * Pools as safe as the last of the safest part are as good as it: without evidence all are alike, and price decides.
+ * Pools as safe as the last of the safest part count as equal to it: without evidence all are alike, and price decides.
  */
 function safestOf<P extends { readonly pool: Pool }>(able: readonly P[], { forecasts }: AcquireInput): readonly P[] {
   const risks = new Map(

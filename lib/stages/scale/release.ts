@@ -4,7 +4,7 @@ import type { Release } from '../../domain/plan.ts';
 import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
 import type { ScaleInput } from '../../policy/contracts.ts';
 
-/** Which instances are given back. */
+/** Policy of releases. */
 export type Return = (input: Pick<ScaleInput, 'snapshot' | 'used' | 'config'>) => readonly Release[];
 
 /** Per-second billing charges at least this long (EC2 since 2017-10-02; Tributary 2.1.1). */
@@ -14,10 +14,10 @@ const HOUR_S = 3600;
 const MARGIN_S = 30;
 
 /**
- * Gives back what nothing runs on and nothing was given this cycle; instances that start for waiting tasks are among
- * `used`. Paid time is kept while keeping it is free: the first minute under per-second billing, the started hour under
- * per-hour billing, up to the last cycle before it ends. Requested instances (outcome unknown) and those already going
- * are left alone.
+ * Releases instances that are empty and got nothing this cycle; instances that start for waiting tasks are among
+ * `used`. Paid time is kept while that is free: the first minute under per-second billing, the started hour under
+ * per-hour billing, up to the last cycle before it ends. Requested instances (outcome unknown) and ending ones are left
+ * alone.
  */
 export const releaseIdle: Return = ({ snapshot, used, config }) => {
   const releases: Release[] = [];

@@ -11,7 +11,7 @@ interface Pending {
   readonly leftover: Leftover;
   readonly bin: number;
   readonly need: readonly number[];
-  /** Best bid per pool id is not enough: two bids of one pool are two offers. Ascending by pool id and bid. */
+  /** Offers, ascending by pool id and bid; two bids of one pool are two offers. */
   readonly offers: readonly EligibleOffer[];
   left: number;
 }
@@ -21,16 +21,16 @@ export interface Bought {
   readonly pool: Pool;
   readonly bid: Bid;
   count: number;
-  /** Free resources of each of them. */
+  /** Free resources of each instance. */
   free: number[];
-  /** Tasks on each of them. */
+  /** Tasks on each instance. */
   tasks: number;
   /** For explanations. */
   readonly effectiveUsdPerHour: number;
   readonly pInterrupted: number;
 }
 
-/** One way to go on: an instance and the first tasks of the list that fill it. */
+/** One possible purchase: an instance and the first tasks of the list that fill it. */
 interface Fill {
   readonly offer: EligibleOffer;
   readonly score: number;
@@ -39,11 +39,9 @@ interface Fill {
   readonly taken: readonly (readonly [pending: Pending, count: number])[];
 }
 
-/**
- * Instances bought in one step are at most this part of what the entry still needs, so that diversification can react.
- */
+/** Most instances bought in one step, as a part of the entry's remaining need, so that diversification can react. */
 const STEP = 8;
-/** Lots with room that are looked at per pool before more is bought: bounds the work where needs are very mixed. */
+/** Lots with room that are tried per pool before a purchase: bounds the work if needs are very mixed. */
 const MOST_LOOKED_AT = 64;
 
 /**
@@ -65,7 +63,7 @@ export class Scaler {
   readonly #input: AcquireInput;
   readonly #pools: ReadonlyMap<string, Pool>;
   readonly #footprint: Footprint;
-  /** Resources of the smallest type on offer, per kind: what scores are normalised by. */
+  /** Resources of the smallest type on offer, each the unit of scores. */
   readonly #smallest: readonly number[];
   #vcpus: number;
   readonly #excluded: ReadonlySet<Leftover>;
@@ -86,7 +84,7 @@ export class Scaler {
     this.#least = RESOURCE_KINDS.map((_, k) => Math.min(...this.#pending.map((p) => p.need[k] ?? 0)));
   }
 
-  /** Buys for all leftovers; those that did not get room for all their tasks are returned. */
+  /** Buys for all leftovers; returns those without room for all their tasks. */
   run(): readonly Leftover[] {
     for (const pass of this.#passes()) {
       for (const [, entries] of Map.groupBy(pass, (p) => p.bin)) this.#runBin(entries);
@@ -110,7 +108,7 @@ export class Scaler {
     );
   }
 
-  /** When the vCPU limit will bind, work with a deadline is served before work without one. */
+  /** Order of service: if the vCPU limit will bind, work with a deadline comes before work without one. */
   #passes(): readonly (readonly Pending[])[] {
     const wanted = this.#pending.reduce((sum, p) => sum + ((p.need[0] ?? 0) / 1000) * p.left, 0);
     if (wanted <= this.#vcpus) return [this.#pending];
@@ -181,7 +179,7 @@ export class Scaler {
     return (expected * premium) / survives;
   }
 
-  /** Normalised used constraining resource: of the kind that is used most, in units of the smallest type's amount. */
+  /** Normalised used constraining resource: the most used one, in units of the smallest type's amount. */
   #used(used: readonly number[], capacity: readonly number[]): number {
     let constraining = 0;
     let most = -1;
@@ -239,8 +237,8 @@ export class Scaler {
   }
 
   /**
-   * Fills what is left on instances bought for longer tasks, the newest first, whose tasks are the nearest in running
-   * time. Instances bought alike stay alike; the rest splits off.
+   * Fills room on instances bought for longer tasks, the newest first, whose tasks are the nearest in running time.
+   * Equal instances stay together; changed ones split off.
    */
   #upPack(p: Pending): void {
     for (const { pool, offer } of p.offers) {

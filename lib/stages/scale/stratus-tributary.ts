@@ -6,9 +6,9 @@ import { Scaler, type Bought } from './scaler.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 /**
- * Buys for leftovers with Stratus' scaler and Tributary's diversification (lib/stages/scale/scaler.ts). A gang that
- * does not get room whole gets none: it is left out and the rest is bought anew. Deterministic; the order of leftovers,
- * offers and pools does not matter.
+ * Buys for leftovers with Stratus' scaler and Tributary's diversification (lib/stages/scale/scaler.ts). A gang without
+ * room as a whole is left out, and the purchase is made anew without it. Deterministic; the order of leftovers, offers
+ * and pools does not matter.
  */
 export const stratusTributary: Acquire = (input) => {
   const excluded = new Set<Leftover>();

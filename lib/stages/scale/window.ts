@@ -6,11 +6,10 @@ import type { InstanceView } from '../../domain/snapshot.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * When the window ends for which an instance was appraised (Tributary 2.2: an allocation that reaches the end of its
- * preemption window is the second of four occasions to decide): what it has cost so far is paid, or no longer refunded,
- * and whether to keep it is a new question. Under per-hour billing each started hour ends one; under per-second billing
- * only the first hour of a spot instance does, as long as an interruption in it is free. Null: none is to come, or the
- * instance is on its way out.
+ * End of an instance's window (Tributary 2.2: an allocation that reaches the end of its pre-emption window is the
+ * second of four occasions to decide): its cost so far is then paid, or no longer refunded, and whether to keep it is a
+ * new question. Under per-hour billing each started hour ends one; under per-second billing only the first hour of a
+ * spot instance does, if an interruption in it is free. Null: no end is to come, or the instance is ending.
  */
 export function windowEndMs(
   { instance, pool }: Pick<InstanceView, 'instance' | 'pool'>,

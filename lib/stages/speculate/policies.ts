@@ -1,6 +1,6 @@
 import { policy } from '../../policy/policy.ts';
 
-/** Which running tasks get a second attempt. */
+/** Running tasks that get a second attempt. */
 export const SPECULATE = [
   policy('speculate', { name: 'none', about: 'every task runs once', source: 'baseline' }, () => []),
 ];

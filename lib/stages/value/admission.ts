@@ -20,11 +20,11 @@ const LIKELY = 0.5;
 const LEAST = 0;
 
 /**
- * Can the deadline be met when everything starts now on on-demand and nothing waits for money? The longest path over
- * the stages, each stage in waves under the vCPU limit, start-up included. Not feasible: not even the shortest running
- * times fit, or not the very ones that the user expects. Nothing else refuses: a prediction may be too high, and a job
- * that looks late, by its earlier runs or by the slowest of its tasks, is tried (JamaisVu section 4.3); a note says so,
- * and one where the safety quantile does not fit. Stages without a forecast take no time.
+ * Checks if the deadline can be met when everything starts now on on-demand and nothing waits for money: the longest
+ * path over the stages, each stage in waves under the vCPU limit, start-up included. Infeasible: not even the shortest
+ * running times fit, or not the user's own. Nothing else refuses: a prediction may be too high, so a job that looks
+ * late, by its earlier runs or by the slowest of its tasks, is tried (JamaisVu section 4.3); notes say so, also if only
+ * the safety quantile does not fit. Stages without a forecast take no time.
  */
 export function assessAdmission(spec: JobSpec, facts: AdmissionFacts): Admission {
   const notes = waveNotes(spec, facts);

@@ -23,35 +23,33 @@ import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './criti
 import { rememberedPrices, type TaskPrice } from './on-demand-price.ts';
 import { restartQuantileS } from './work-left.ts';
 
-/** What a value policy may look at to draw the curve of one task of a stage. */
+/** Facts for the curve of one task of a stage. */
 export interface CurveFacts {
   readonly job: Job;
   /**
-   * The part of the job that hangs on this task: its own work and that of the stages behind it, 1 = all that is left.
+   * Part of the job that depends on this task: its own work and that of the stages behind it; 1 = all remaining work.
    */
   readonly part: number;
   /** Expected on-demand cost of the unfinished stages, US dollars. */
   readonly onDemandUsd: number;
-  /** When this stage's tasks must be done; null without a deadline. */
+  /** Deadline of this stage's tasks; null without one. */
   readonly taskDeadlineMs: EpochMs | null;
 }
 /** The curve, and in words how it came about: put into words when they are read, for most are not. */
 export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; readonly reason: string };
 
 /**
- * What all value policies share: the job's worth split over its unfinished tasks, deadlines of inner stages, the last
- * safe start. They differ in the curve that they draw.
- *
+ * Common part of the value policies: the job's worth split over its unfinished tasks, deadlines of inner stages, the
+ * last safe start. They differ in the curve that they draw.
  * - Split: by expected work. A stage inherits the worth of all stages behind it: without it they never run. Within a
  *   stage the worth is shared by the tasks that are not done yet, so the last straggler carries what the stage is
  *   worth.
  * - Task deadline: the job's deadline less the longest path of the stages behind, each at the safety quantile (the
  *   slowest of its parallel tasks, in waves under the vCPU limit) plus the mean start-up delay.
  * - Last safe start: the task deadline less start-up, restore, the waves before the stage's last and the safety
- *   quantile of the work left: for a pending group from its checkpoint, for a running attempt from what it can carry
- *   elsewhere (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off
+ *   quantile of the work left: for a pending group from its checkpoint, for a running attempt from the progress it can
+ *   take elsewhere (with a checkpoint signal all it has done, plus the time to save it), under-estimates backed off
  *   (work-left.ts).
- *
  * O(groups + stages^2 of each job that has one or is asked about), plus O(1) for each running attempt that is asked
  * about, plus pools per distinct need for the on-demand price.
  */
@@ -80,7 +78,7 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     }
     const ofRunning = (r: RunningTask): Worth | undefined => {
       const stage = stageOf(r.attempt.job, r.stage);
-      // Without a deadline it is the same for all of a stage.
+      // Without a deadline it is the same for all tasks of a stage.
       return (
         stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
       );
@@ -98,8 +96,8 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
 type StageOf = (job: JobId, stage: Pick<StageSpec, 'name'>) => StageWorth | undefined;
 
 /**
- * Stages of jobs, assessed when first asked about: of most that runs nobody asks. Found again by the record of the
- * stage, so that no text is hashed for what has been asked before.
+ * Stages of jobs, assessed on first use, because most are never asked about. Keyed by the stage's record, so that
+ * repeated questions hash no text.
  */
 function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => ReadonlyMap<string, StageWorth>): StageOf {
   const byJob = new Map<JobId, ReadonlyMap<string, StageWorth>>();
@@ -119,16 +117,16 @@ function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => Readonly
 }
 
 /**
- * What an attempt carries to another instance. A program with a checkpoint signal saves when it is told to leave, which
- * both an interruption (its warning) and a move do; without one only what it saved by itself counts. Counting all work
- * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
+ * Progress that an attempt takes to another instance. A program with a checkpoint signal saves when told to stop, by an
+ * interruption's warning or by a move; without one only its own saves count. Counting all work since the last
+ * checkpoint as lost would send half-done jobs to on-demand with hours to spare.
  */
 function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds; readonly kept: Seconds } {
   const { keptS, ranS } = begunBy(running, nowMs);
   return { done: ranS, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : keptS };
 }
 
-/** What the reason of a worth is made of. */
+/** Parts of a worth's reason. */
 interface Why {
   readonly drawn: ReturnType<DrawCurve>;
   /** Stages that hang on it, and the time that they need before the deadline; null without one. */
@@ -146,10 +144,10 @@ interface StageWorth {
   readonly lasting: Worth | null;
 }
 
-/** All that the worth of a job's stages depends on: none of it is the time. */
+/** Inputs to the worth of a job's stages; none depends on the time. */
 interface JobContext {
   readonly job: Job;
-  /** By stage; undefined for one that is done. */
+  /** Running time by stage; undefined for a finished one. */
   readonly runtimes: readonly (Distribution | undefined)[];
   readonly vcpus: number;
   readonly config: SchedulerConfig;
@@ -171,7 +169,7 @@ const stillHolds = (known: Assessment, now: Pick<JobContext, 'runtimes' | 'price
 const runtimesOf = (job: Job, { runtime }: Forecasts): (Distribution | undefined)[] =>
   job.spec.stages.map((stage) => forecastFor(runtime, { attempt: { job: job.id, stage: stage.name }, stage })?.runtime);
 
-/** A stage that is not finished, with what its tasks cost. */
+/** An unfinished stage, with the cost of its tasks. */
 interface OpenStage extends StageSize {
   readonly total: number;
   readonly taskUsd: number;
@@ -254,9 +252,9 @@ function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig)
 }
 
 /**
- * More than `worthOf` ever takes off the deadline of a running attempt that has done `done`. Where that is less than
- * the longest run of the forecast, no more than that run is left and done again; else the back-off adds at most what it
- * is over and one cycle, and no more than `done` is done again (restartQuantileS).
+ * Upper bound of the time that `worthOf` takes off the deadline of a running attempt that has done `done`. If `done` is
+ * less than the longest run of the forecast, at most that run is left and redone; else the back-off adds at most the
+ * excess and one cycle, and at most `done` is redone (restartQuantileS).
  */
 const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerConfig): number =>
   config.startDelayMaxS +
@@ -267,8 +265,8 @@ const mostNeededS = ({ runtime }: StageWorth, done: Seconds, config: SchedulerCo
 const ROUNDING_S = 1;
 
 /**
- * A class for its getter, which an object literal would get anew each time: worths are made for each running task in
- * each cycle.
+ * A class, because an object literal would create its getter anew each time: every cycle makes a worth for each running
+ * task.
  */
 class StagesWorth implements Worth {
   readonly curve: UtilityCurve;

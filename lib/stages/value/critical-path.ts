@@ -23,8 +23,8 @@ export const wavesBefore = (stage: Pick<StageSize, 'tasks' | 'cpu'>, vcpus: numb
 const FURTHEST_QUANTILE = 0.99;
 
 /**
- * How long a stage takes with probability `p`: waves before the last at their mean (they average out), the last one
- * until its slowest task ends, which of k like tasks is the p^(1/k) quantile of one.
+ * Duration of a stage with probability `p`: waves before the last at their mean (they average out), the last one until
+ * its slowest task ends, which of k like tasks is the p^(1/k) quantile of one.
  */
 export function stageDurationS(stage: StageSize, vcpus: number, p: number): number {
   if (stage.tasks === 0) return 0;
@@ -34,13 +34,13 @@ export function stageDurationS(stage: StageSize, vcpus: number, p: number): numb
 }
 
 /**
- * How long a stage takes when every task takes as long as one does with probability `p`: the doubt is about the
- * estimate, which all tasks share, and not about one task against another.
+ * Duration of a stage in which every task takes as long as one does with probability `p`: the doubt is about the
+ * estimate, which all tasks share, not about differences between tasks.
  */
 export const likeStageDurationS = (stage: StageSize, vcpus: number, p: number): number =>
   stage.tasks === 0 ? 0 : (wavesBefore(stage, vcpus) + 1) * raw(quantile(stage.runtime, p));
 
-/** Stages of one job with what depends on what. */
+/** Stages of one job with their dependencies. */
 export interface StageGraph {
   /** Time that all stages behind this one take along the longest path, without this stage itself. 0 for a last one. */
   readonly behindS: (stage: string) => Seconds;
@@ -49,8 +49,8 @@ export interface StageGraph {
 }
 
 /**
- * Longest paths over the stages (acyclic). `durationS` gives a stage's own time, what it takes to begin included.
- * Stages that are not listed (done already) take no time and hand nothing on: nothing that still runs depends on them.
+ * Longest paths over the stages (acyclic). `durationS` gives a stage's own time, start-up included. Unlisted stages
+ * (done already) take no time and pass nothing on, because no unfinished stage depends on them.
  */
 export function stageGraph(
   stages: readonly Pick<StageSize, 'name' | 'dependsOn'>[],

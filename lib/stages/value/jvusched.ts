@@ -4,10 +4,10 @@ import { valuePolicy, type CurveFacts } from './assess.ts';
 import { bestEffortCurve, deadlineCurve } from './curves.ts';
 
 /**
- * Worth of a job as a multiple of what it costs on demand, where the user says nothing. Best-effort work starts at
- * twice its on-demand cost and never falls below 1.25 times: so running it on demand pays in the end, whatever the spot
- * market does, and the difference is what waiting for a cheaper hour may gain. Deadline jobs are worth 1000 times a
- * best-effort job of the same size (JamaisVu section 4.1.2).
+ * Worth of a job as a multiple of its on-demand cost, without a value from the user. Best-effort work starts at twice
+ * its on-demand cost and never falls below 1.25 times: so running it on demand pays in the end, whatever the spot
+ * market does, and the difference is the possible gain of waiting for a cheaper hour. Deadline jobs are worth 1000
+ * times a best-effort job of the same size (JamaisVu section 4.1.2).
  */
 const BEST_EFFORT_FACTOR = 2;
 export const FLOOR_FACTOR = 1.25;
@@ -23,12 +23,11 @@ const MIN_FADE_S = 600;
 
 /**
  * JVuSched's utilities (JamaisVu sections 4.1.2, 4.3, figure 5).
- *
- * Deadline jobs: constant until the deadline, then linear. With `value.worthlessAfter` it falls to 0 over that time,
- * and then nothing is spent on the job any more. Without, it falls over as long again as the job had (deadline less
- * submission, at least ten minutes), and to the floor of best-effort work: nobody said that the result is useless.
- * Best-effort jobs: linear from submission to the floor over a day; `value.onTimeUsd` replaces the start, and where
- * that is less than the floor, it is the floor too.
+ * Deadline jobs: constant until the deadline, then linear. With `value.worthlessAfter` the worth falls to 0 over that
+ * time, and then nothing more is spent on the job. Without it, it falls over as long again as the job had (deadline
+ * less submission, at least ten minutes), to the floor of best-effort work: the result may still be useful. Best-effort
+ * jobs: linear from submission to the floor over a day; `value.onTimeUsd` replaces the start, and also the floor if it
+ * is lower.
  */
 export const jvuSched: ValuePolicy = valuePolicy((facts) => {
   const { job, part, onDemandUsd, taskDeadlineMs } = facts;

@@ -5,24 +5,23 @@ import type { Pool, PoolView } from '../../domain/pool.ts';
 import { KINDS, vector } from '../../domain/resources.ts';
 
 /**
- * Used where no pool fits, only so that the worth is not zero: us-east-1's list price of the m5 family, USD per
- * vCPU-hour (0.192 / 4).
+ * Price if no pool fits, only to keep the worth above zero: us-east-1's list price of the m5 family, USD per vCPU-hour
+ * (0.192 / 4).
  */
 const FALLBACK_USD_PER_VCPU_HOUR = 0.048;
 
 type Asked = Pick<StageSpec, 'resources' | 'constraints'>;
 
 /**
- * Answers what an hour of one task alone costs on demand; remembered by the very stage, and for MOST_KNOWN needs and
- * constraints.
+ * On-demand price of an hour of one task alone; cached by the stage's record, and for MOST_KNOWN needs and constraints.
  */
 export type TaskPrice = (stage: Asked) => number;
 
 const MOST_KNOWN = 4096;
 
 /**
- * The same function as long as the pools are the same ones, whatever spot costs: cycle after cycle asks about the same
- * stages. Remembers the pools of the last call.
+ * The same function while the pools are the same, whatever spot costs, because every cycle asks about the same stages.
+ * Keeps the pools of the last call.
  */
 export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
   let known: { readonly views: readonly PoolView[]; readonly prices: TaskPrice } | null = null;
@@ -35,9 +34,9 @@ export function rememberedPrices(): (views: readonly PoolView[]) => TaskPrice {
 }
 
 /**
- * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price, as
- * if nothing shared it: work that is worth more than that always pays in the end. A constraint to spot does not matter
- * here: it is the yardstick of worth, not a place to run.
+ * US dollars per hour of the cheapest instance that holds one task within its constraints, at its on-demand price,
+ * without sharing: work worth more than that always pays in the end. A constraint to spot is ignored: this is the
+ * yardstick of worth, not a place to run.
  */
 export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
   const pools = new Map<string, Pool>();

@@ -5,7 +5,7 @@ import { strictPriority } from './strict-priority.ts';
 
 const TUNES = ['safetyQuantile'] as const;
 
-/** What finishing is worth, by time. */
+/** Worth of finishing, by time. */
 export const VALUE = [
   policy(
     'value',

@@ -13,18 +13,18 @@ import {
 } from '../../kernel/units.ts';
 import { certain, quantileRemaining, remaining, type Distribution } from '../../domain/distribution.ts';
 
-/** What a task still has to do, seconds. */
+/** Remaining work of a task, seconds. */
 export interface WorkLeft {
   /** If it goes on where it is. */
   readonly stay: Distribution;
-  /** If it begins again from its last checkpoint: what it has done since is done twice. */
+  /** If it restarts from its last checkpoint: later work is redone. */
   readonly restart: Distribution;
 }
 
 /**
- * Work left of a task that has done `done`, of which a checkpoint holds `kept` (<= done). Both follow from the runtime
- * given that it exceeds `done`. When it exceeds every runtime of the forecast, the forecast was too low and the
- * exponential back-off says how much to add.
+ * Remaining work of a task that has done `done`, of which a checkpoint holds `kept` (<= done). Both follow from the
+ * runtime given that it exceeds `done`. If `done` exceeds every runtime of the forecast, the forecast was too low, and
+ * the exponential back-off gives the addition.
  */
 export function workLeft(runtime: Distribution, done: Seconds, kept: Seconds, cycle: Seconds): WorkLeft {
   const longest = seconds(runtime.atS.at(-1) ?? 0);

@@ -80,5 +80,5 @@ export class MilpBuilder {
   }
 }
 
-/** LP format: letters, digits, `_` and `.`; at most 255 characters; never like a number. */
+/** LP format: letters, digits, `_` and `.`; at most 255 characters; must not look like a number. */
 const sanitise = (name: string): string => name.replace(/[^A-Za-z0-9_.]/g, '_').slice(0, 250);

@@ -45,7 +45,7 @@ export interface CompileOptions {
   readonly integerThrough: number;
 }
 
-/** Where a leaf's units are read from: `units[m] = value[column[m]] * factor`. */
+/** Source of a leaf's units: `units[m] = value[column[m]] * factor`. */
 export interface LeafColumns {
   readonly leaf: Leaf;
   readonly column: readonly number[];
@@ -60,7 +60,7 @@ export interface Compiled {
   readonly point: (assignment: Assignment) => Float64Array;
 }
 
-/** Where an expression hangs: below which indicator (null: unconditional), and whether that is its alone. */
+/** Place of an expression: the indicator above it (null: unconditional), and whether it has that indicator alone. */
 interface Place {
   readonly indicator: number | null;
   readonly own: boolean;
@@ -104,7 +104,7 @@ export function compile(expression: Expression, supply: Supply, options: Compile
   };
 }
 
-/** `gen` of Algorithm 1: adds what the expression needs and returns its value as a linear expression. */
+/** `gen` of Algorithm 1: adds the variables and rows of the expression and returns its value as a linear expression. */
 function generate(e: Expression, place: Place, context: Context): Terms {
   switch (e.kind) {
     case 'nCk':
@@ -241,7 +241,7 @@ function unitColumns(leaf: Leaf, integer: boolean, context: Context): readonly n
   });
 }
 
-/** Notes what a column that stands for `units` of a member takes of each supply row; kills give back. */
+/** Records a column's use of each supply row, for `units` of a member; kills return. */
 function addUse(
   leaf: Leaf,
   member: number,
@@ -254,7 +254,7 @@ function addUse(
     const entries = context.supply[row];
     if (entries === undefined) return;
     const amount = sign * (use.coefficient[i] ?? 0);
-    // Two draws of one member on one partition add up: a column occurs once per row.
+    // Draws of one member on the same partition add up, so that a column occurs once per row.
     if (entries.column.at(-1) === column) {
       entries.coefficient[entries.coefficient.length - 1] = (entries.coefficient.at(-1) ?? 0) + amount;
     } else {
@@ -297,7 +297,7 @@ function impliedByAnother(row: number, kept: readonly boolean[], context: Contex
   return false;
 }
 
-/** Whether row `b <= capB` implies `a <= capA`: every column's fraction of capA is no larger than of capB. */
+/** True if row `b <= capB` implies `a <= capA`: every column's fraction of capA is no larger than of capB. */
 function implied(a: Terms, capA: number, b: Terms, capB: number): boolean {
   if (capA <= 0 || capB <= 0) return false;
   const fraction = new Map(b.column.map((column, i) => [column, (b.coefficient[i] ?? 0) / capB]));
@@ -306,7 +306,7 @@ function implied(a: Terms, capA: number, b: Terms, capB: number): boolean {
     if ((a.coefficient[i] ?? 0) / capA > (fraction.get(column) ?? 0) + 1e-12) return false;
     fraction.delete(column);
   }
-  // Columns in b alone: what gives back in b only would not be matched in a.
+  // Columns in b alone: capacity returned in b only would have no match in a.
   return [...fraction.values()].every((f) => f >= 0);
 }
 

@@ -17,11 +17,11 @@ import type { Draw } from './supply.ts';
 export type Expression = Leaf | Max | Min | Sum | Scale | Barrier;
 export type Leaf = NCk | LnCk | KillnCk | KillLnCk;
 
-/** One of the interchangeable places a unit may come from. The members of a leaf are its equivalence set. */
+/** One of the interchangeable sources of a unit. The members of a leaf are its equivalence set. */
 export interface Member {
   readonly name: string;
   readonly draws: readonly Draw[];
-  /** Most units from this member: what it holds, or how many fit on its machines one by one. */
+  /** Most units from this member: its capacity, or the number that fit on its machines one by one. */
   readonly atMost: number;
 }
 
@@ -36,13 +36,13 @@ interface LeafBase {
 /** All or nothing: exactly k units or none. */
 export interface NCk extends LeafBase {
   readonly kind: 'nCk';
-  /** For k units. */
+  /** Value of k units. */
   readonly value: number;
 }
 /** Linear: up to k units. */
 export interface LnCk extends LeafBase {
   readonly kind: 'lnCk';
-  /** For k units; proportionally less for fewer. */
+  /** Value of k units; proportionally less for fewer. */
   readonly value: number;
 }
 /** Pre-empts exactly k units or none. */

@@ -1,16 +1,15 @@
 /**
- * What the leaves of a STRL expression draw on: partitions of resource space-time (JamaisVu section 4.1.1).
- *
- * A partition is a class of capacity whose units are alike: free room on the instances of a pool, the vCPU quota that
- * all new instances share, the money a job may still spend. *Renewable* partitions offer their capacity anew in each
- * slot; *non-renewable* ones are used up once over the whole window (the terms of resource-constrained scheduling).
+ * Supply of a STRL expression: partitions of resource space-time (JamaisVu section 4.1.1).
+ * A partition is a class of capacity whose units are alike: free room on the instances of a pool, the vCPU quota of all
+ * new instances, the remaining money of a job. *Renewable* partitions offer their capacity anew in each slot;
+ * *non-renewable* ones are used up once over the whole window (the terms of resource-constrained scheduling).
  */
 export type PartitionId = string;
 
 export interface Partition {
   readonly id: PartitionId;
   readonly renewable: boolean;
-  /** What is counted, e.g. RESOURCE_KINDS; gives rows their names. */
+  /** Resources that it counts, e.g. RESOURCE_KINDS; rows are named by them. */
   readonly kinds: readonly string[];
   /** `capacity[slot][kind]`; a non-renewable partition has one entry. */
   readonly capacity: readonly (readonly number[])[];
@@ -22,16 +21,16 @@ export interface Supply {
   readonly partitions: readonly Partition[];
 }
 
-/** What one unit takes of a partition in each slot it runs in (once, if the partition is non-renewable). */
+/** Amount that one unit takes of a partition in each slot of its run (once, if the partition is non-renewable). */
 export interface Draw {
   readonly partition: PartitionId;
-  /** In the order of the partition's kinds. */
+  /** One amount per resource of the partition. */
   readonly perUnit: readonly number[];
 }
 
 /** Sparse use of supply rows by one unit: `coefficient[i]` on row `row[i]`. */
 export interface RowUse {
-  /** What the unit draws on. */
+  /** Draws of one unit. */
   readonly draws: readonly Draw[];
   readonly row: Int32Array;
   readonly coefficient: Float64Array;
@@ -44,7 +43,7 @@ export interface RowUse {
 export interface SupplyRows {
   readonly count: number;
   readonly capacity: Float64Array;
-  /** Rows of the same partition and slot are consecutive; this is the first of them. */
+  /** First row of the same partition and slot; these rows are consecutive. */
   readonly block: Int32Array;
   readonly name: (row: number) => string;
   /**
@@ -78,7 +77,7 @@ export function supplyRows(supply: Supply): SupplyRows {
     block: Int32Array.from(block),
     name: (row) => rowName(owners, row),
     use: (draws, start, finish) => {
-      // Groups of like needs draw alike: of 100,000 uses in a large plan 2,000 differ, and memory follows those.
+      // Groups with equal needs draw alike: of 100,000 uses in a large plan 2,000 differ, so sharing saves memory.
       const end = Math.min(finish, supply.slots);
       const key = `${draws.map((d) => `${d.partition}:${d.perUnit.join()}`).join(';')}@${start}-${end}`;
       let use = uses.get(key);

@@ -8,7 +8,7 @@ const TOLERANCE = 1e-6;
 export const unitsOf = (leaf: Leaf, assignment: Assignment): number =>
   (assignment.get(leaf.id) ?? []).reduce((total, units) => total + units, 0);
 
-/** Whether any leaf below has units. */
+/** True if any leaf below has units. */
 export const isChosen = (e: Expression, assignment: Assignment): boolean =>
   isLeaf(e) ? unitsOf(e, assignment) > TOLERANCE : childrenOf(e).some((child) => isChosen(child, assignment));
 
@@ -40,7 +40,10 @@ export function valueOf(e: Expression, assignment: Assignment): number {
   }
 }
 
-/** What an assignment breaks: demand, member limits, exclusive choices, supply rows. Empty when it is feasible. */
+/**
+ * Constraints that an assignment breaks: demand, member limits, exclusive choices, supply rows. Empty for a feasible
+ * one.
+ */
 export function violations(e: Expression, supply: Supply, assignment: Assignment): readonly string[] {
   const found: string[] = [];
   const rows = supplyRows(supply);

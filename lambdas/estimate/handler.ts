@@ -1,7 +1,7 @@
 /** Running times of all that waits or runs, from what was learned. */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import { estimate } from '../../lib/cycle/steps.ts';
@@ -21,10 +21,10 @@ export const handler = middy<z.output<typeof estimateInput>, { runtime: string }
   .use(inTime())
   .handler(async ({ execution, round, sight: reference }) => {
     const { carrier, store, config } = deployment(composeDeployment);
-    const sight = await carrier.get<Sight>(reference);
+    const observed = await carrier.get<ObservedState>(reference);
     const learners = composeLearners();
     await learners.recall(store, [runtimeLearner]);
     const { stages } = presetNamed(config.preset, config.presets);
-    const runtime = estimate(sight, stages, { beliefs: learners, config, memory });
+    const runtime = estimate(observed, stages, { beliefs: learners, config, memory });
     return { runtime: await carrier.put(runtime, `${execution}/${round}/runtime`) };
   });

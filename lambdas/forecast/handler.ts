@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import middy from '@middy/core';
 import { z } from 'zod';
 import type { SchedulerConfig } from '../../lib/domain/config.ts';
-import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { Forecasting } from '../../lib/cycle/forecast/forecasting.ts';
 import { liveInstances } from '../../lib/cycle/state/known-instances.ts';
 import { poolForecasts } from '../../lib/cycle/forecast/pool-forecasts.ts';
@@ -94,12 +94,12 @@ async function ofDecision(
   { execution, round, sight: reference }: z.output<typeof forecastInput>,
   { of, forecasting, market, evidence }: Parts,
 ): Promise<{ market: string }> {
-  const sight = await of.carrier.get<Sight>(reference);
-  const made = await forecasting.of(sight.snapshot, { market, evidence });
-  measureForecast(sight.snapshot, made);
+  const observed = await of.carrier.get<ObservedState>(reference);
+  const made = await forecasting.of(observed.snapshot, { market, evidence });
+  measureForecast(observed.snapshot, made);
   return {
     market: await of.carrier.put(
-      forecast(sight, made, { config: of.config, asks: presetNamed(of.config.preset, of.config.presets).asks }),
+      forecast(observed, made, { config: of.config, asks: presetNamed(of.config.preset, of.config.presets).asks }),
       `${execution}/${round}/market`,
     ),
   };

@@ -5,7 +5,7 @@
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
@@ -30,15 +30,15 @@ export const handler = middy<z.output<typeof isolateInput>, Solved>()
   .use(inTime())
   .handler(async ({ sight: seen, market, ...state }) => {
     const { carrier, store, config } = deployment(composeDeployment);
-    const sight = await carrier.get<Sight>(seen);
+    const observed = await carrier.get<ObservedState>(seen);
     const table = await carrier.get<ForecastTable>(market);
     const learned = await composeLearners().stored(store, [runtimeLearner]);
     const trials = openTrials(
-      { sight, market: table, learned, preset: config.preset, config },
+      { observed, market: table, learned, preset: config.preset, config },
       new URL(import.meta.url),
     );
     try {
-      const isolated = await isolateFaulty(sight, trials, LIMITS);
+      const isolated = await isolateFaulty(observed, trials, LIMITS);
       if (isolated === null) {
         throw new EbbError('internal', {
           what: 'no decision can be made, and no job is to blame for it',

@@ -4,11 +4,11 @@
  */
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
-import { look, nextLookS } from '../../lib/cycle/steps.ts';
+import { observe, nextCycleS } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
-import { measuredStore, measureHeldJobs, measureSight } from '../../lib/drivers/aws/metrics/measures.ts';
+import { measuredStore, measureHeldJobs, measureSnapshot } from '../../lib/drivers/aws/metrics/measures.ts';
 import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/drivers/aws/cycle/messages.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
@@ -32,14 +32,14 @@ export const handler = middy<CycleStart, LookAnswer>()
         holder: execution,
         onHeld: measureHeldJobs,
       };
-      const sight = await look(parts, of.draining);
-      if (sight === null) {
+      const observed = await observe(parts, of.draining);
+      if (observed === null) {
         if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
         await of.windowEnds?.keep([]);
         return { idle: true };
       }
-      await measureSight(sight.snapshot, prices, of.spent);
-      await of.windowEnds?.keep(windowEndsOf(sight.snapshot, of.config, { nowMs: lookedMs, speed: of.speed }));
+      await measureSnapshot(observed.snapshot, prices, of.spent);
+      await of.windowEnds?.keep(windowEndsOf(observed.snapshot, of.config, { nowMs: lookedMs, speed: of.speed }));
       return {
         idle: false,
         execution,
@@ -47,9 +47,9 @@ export const handler = middy<CycleStart, LookAnswer>()
         ...(began === undefined ? {} : { began }),
         lookedMs,
         seen,
-        token: sight.token,
-        dueInMs: (raw(nextLookS(sight, of.config)) * 1000) / of.speed,
-        sight: await of.carrier.put(sight, `${execution}/${round}/sight`),
+        token: observed.token,
+        dueInMs: (raw(nextCycleS(observed, of.config)) * 1000) / of.speed,
+        sight: await of.carrier.put(observed, `${execution}/${round}/sight`),
       };
     }
   });

@@ -5,7 +5,7 @@
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { Forecasts } from '../../lib/domain/forecasts.ts';
-import type { Sight } from '../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
@@ -33,7 +33,7 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(inTime())
   .handler(async ({ sight: seen, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
-    const sight = await carrier.get<Sight>(seen);
+    const observed = await carrier.get<ObservedState>(seen);
     const forecasts = {
       runtime: await carrier.get<Forecasts['runtime']>(runtime),
       market: await carrier.get<ForecastTable>(market),
@@ -41,7 +41,7 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
     const { preset } = config;
     const { stages } = presetNamed(preset, config.presets);
     const parts = { stages, preset, solver, config, memory, knownOffers: known };
-    const { runningOffers, ...decision } = await solve(sight, forecasts, parts);
+    const { runningOffers, ...decision } = await solve(observed, forecasts, parts);
     known = runningOffers;
     const { gap } = decision.plan.solve;
     if (gap !== null) measure('solverGap', gap);

@@ -9,7 +9,7 @@ import type { Stages } from '../policy/contracts.ts';
 import type { EffectRecord } from '../ports/store.ts';
 import { act } from './act/act.ts';
 import { nextDecisionS } from './decide/next-decision.ts';
-import { decideOn, isOpen, type Decision, type Sight } from './decide/decision.ts';
+import { decideOn, isOpen, type Decision, type ObservedState } from './decide/decision.ts';
 import { giveUp } from './decide/endings.ts';
 import type { Scene } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
@@ -47,19 +47,18 @@ export interface EngineParts<S> extends ObserverParts {
   readonly preset: string;
   readonly config: SchedulerConfig;
   readonly forecast: (scene: Scene) => Promise<MarketForecast>;
-  /** Whether jobs are explained, for those who read it; default true. Changes nothing that is decided. */
+  /** False: no explanations. Default true. The decision is the same. */
   readonly explains?: boolean;
   /** Names this engine in the lease. */
   readonly holder: string;
   /** Least engine time between two cycles: triggers within it become one. */
   readonly minGapS: Seconds;
   /**
-   * Least engine time between two looks for places that came free, which are given on between decisions
-   * (slot-reuse.ts). Absent: none are.
+   * Shortest engine time between two searches for slots to reuse (slot-reuse.ts). Absent: no reuse between decisions.
    */
   readonly reuseGapS?: Seconds;
   /** Trials of decisions where one does not end, or throws. Absent: they run here, where nothing bounds them. */
-  readonly trials?: (sight: Sight, market: MarketForecast) => Promise<Trials>;
+  readonly trials?: (observed: ObservedState, market: MarketForecast) => Promise<Trials>;
   /** The engine before this one never came back from a decision: the first one is made in trials. */
   readonly isSuspicious?: boolean;
   /** Told where the cycle is. */
@@ -70,7 +69,7 @@ export interface EngineParts<S> extends ObserverParts {
   readonly onFault?: (error: unknown) => void;
 }
 
-/** Where a cycle is; `waiting`: between two of them. */
+/** Step of a cycle; `waiting`: between two cycles. */
 export type CycleStep = 'observe' | 'forecast' | 'decide' | 'isolate' | 'record' | 'act' | 'waiting';
 
 export interface CycleReport {
@@ -82,9 +81,9 @@ export interface CycleReport {
 }
 
 /**
- * Least time between two decisions, in times that the last one took, while places are given on in between: deciding
- * takes a fifth of the engine's time at most, for nothing is given on meanwhile. What concerns capacity or a failure,
- * or leaves a place empty, is decided at once.
+ * Shortest time between two decisions, in durations of the last one, while slots are reused: deciding takes a fifth of
+ * the engine's time at most, because no slot is reused meanwhile. Changes of capacity, failures and empty slots are
+ * decided on at once.
  */
 const PACE = 4;
 
@@ -92,24 +91,23 @@ const PACE = 4;
 const MAX_FAULTS = 5;
 /**
  * The scheduling engine: load, observe, decide, record intents, act, confirm; over and over, one cycle at a time.
- *
- * Lifecycle: `start` takes the lease (older engines are fenced off) and what was learned; `cycle` is one round; `run`
- * repeats it when woken, when the period is over, when a pause ends, and at once when capacity was refused. With
- * nothing to do it waits without a timer. While it waits it gives on places that tasks leave, as the last decision
- * orders (`reuseGapS`). Between cycles it keeps the active state (WorkingState.carryOver) and what its observer
- * remembers. Invariants: nothing is done to the world that is not recorded as an intent first; what is recorded is done
- * under its key until an outcome is confirmed. What is learned counts once: a cycle that did not come to its end may
- * have learned what no commit holds (or whose commit holds and was not answered), so the next one first recalls what is
- * stored. Crash points: after any store or fleet call. The next `start` finds intents without outcome and does them
- * again. What was given on is committed with what was observed, in one piece; that it was done, with the next commit:
- * until then its intents are open.
+ * Lifecycle: `start` takes the lease (older engines are fenced off) and recalls beliefs; `cycle` is one round; `run`
+ * repeats it when woken, at the end of the period, at the end of a pause, and at once after a refusal of capacity. With
+ * nothing to do it waits without a timer. While it waits it reuses slots, in the order of the last decision
+ * (`reuseGapS`). Between cycles it keeps the active state (WorkingState.refresh) and its observer's memory.
+ * Invariants: no effect without a recorded intent; a recorded intent is performed under its key until an outcome is
+ * confirmed. Events are learned once: an interrupted cycle may have learned events that no commit holds (or whose
+ * commit was not answered), so the next one first recalls the stored beliefs.
+ * Crash points: after any store or fleet call. The next `start` finds intents without outcome and performs them again.
+ * Reuses are committed with their observations, in one piece, and their outcomes with the next commit: until then the
+ * intents are open.
  */
 export class Engine<S> {
   readonly #parts: EngineParts<S>;
   readonly #observer: Observer;
-  /** For explanations alone: nothing is decided by it. */
+  /** Offers for running work, for explanations alone. */
   #runningOffers: RunningOffers = new Map();
-  /** What policies keep from decision to decision. */
+  /** Memory of policies between decisions. */
   readonly #memory = new DecisionMemory();
   #token = 0;
   #draining = false;
@@ -117,17 +115,17 @@ export class Engine<S> {
   #wakeUp: (() => void) | null = null;
   #woken = false;
   #lastCycleMs: EpochMs | null = null;
-  /** Whether memory may differ from what the store holds: a cycle is under way or ended with an error. */
+  /** True if memory may differ from the store: a cycle is under way or ended with an error. */
   #inDoubt = false;
-  /** What the last cycle left, all of it committed; null: to be loaded. */
+  /** State of the last cycle, all of it committed; null: to be loaded. */
   #kept: WorkingState | null = null;
-  /** Whether some job keeps decisions from being made. */
+  /** True if some job may keep decisions from being made. */
   #isSuspicious: boolean;
   /** Cycles in a row that followed at once upon a refusal. */
   #hurried = 0;
   /** Something happened in the fleet since it was last observed. */
   #hasNews = false;
-  /** Who has the places that come free until the next decision; null: nobody. */
+  /** Queue for free slots until the next decision; null: none. */
   #slotReuse: SlotReuse | null = null;
   /** Engine time that the last decision took, all of its cycle. */
   #decisionS = 0;
@@ -148,7 +146,7 @@ export class Engine<S> {
     await reconcile(this.#parts);
   }
 
-  /** Writes down what happened to the engine itself. */
+  /** Records an event of the engine itself. */
   async note(type: string, text: string): Promise<void> {
     const value = { atMs: this.#parts.clock.now(), type, job: null, text, data: {} };
     await this.#parts.store.commit(this.#token, [{ put: 'event', value }]);
@@ -180,7 +178,7 @@ export class Engine<S> {
           if (reuse !== null) continue;
         } catch (error) {
           faults += 1;
-          // With the step at which it failed still told.
+          // `step` still names the failing step here.
           this.#parts.onFault?.(error);
           this.#parts.onStep?.('waiting');
           if (faults >= MAX_FAULTS || (error instanceof EbbError && !error.retryable) || isFenced(error)) throw error;
@@ -199,13 +197,13 @@ export class Engine<S> {
     this.wake();
   }
 
-  /** From now on nothing starts: tasks are asked to checkpoint and stop, instances are given back. */
+  /** From now on nothing starts: tasks are asked to checkpoint and stop, instances are released. */
   drain(): void {
     this.#draining = true;
     this.wake();
   }
 
-  /** One round. Returns how long to wait for the next one unless woken; null when there is nothing to wait for. */
+  /** One round. Returns the time to wait for the next one unless woken; null: until woken. */
   async cycle(): Promise<Seconds | null> {
     if (this.#inDoubt) await this.#observer.recall();
     else await this.#commitKept();
@@ -220,7 +218,7 @@ export class Engine<S> {
     return waitS;
   }
 
-  /** What slot reuse left to the next commit. Nothing after a fault: then it is done again. */
+  /** Commits the changes of slot reuse. Skipped after a fault: the next cycle performs them again. */
   async #commitKept(): Promise<void> {
     if (this.#kept === null || this.#inDoubt || !this.#kept.changed) return;
     this.#inDoubt = true;
@@ -229,9 +227,9 @@ export class Engine<S> {
   }
 
   /**
-   * Gives on places that come free until it is time for a decision: the least gap after the last one where only a
-   * decision can go on, PACE times what that took where anything happened, and `waitS` else, or the same where that is
-   * longer and nothing has a deadline.
+   * Reuses slots until a decision is due: after the least gap if only a decision can go on; after PACE times the last
+   * decision's duration if anything happened; else after `waitS`, or the same if that is longer and nothing has a
+   * deadline.
    */
   async #giveOn(reuse: SlotReuse, waitS: Seconds | null): Promise<void> {
     const { clock, minGapS, reuseGapS = minGapS } = this.#parts;
@@ -255,10 +253,7 @@ export class Engine<S> {
     }
   }
 
-  /**
-   * One look at what happened since the last cycle, and starts in the places that came free. True where only a cycle
-   * can go on.
-   */
+  /** One observation since the last cycle, and starts in free slots. True if only a cycle can go on. */
   async reuseSlots(): Promise<boolean> {
     const { clock, fleet, learners, onStep = () => undefined } = this.#parts;
     const reuse = this.#slotReuse;
@@ -286,14 +281,11 @@ export class Engine<S> {
     return asks || records.some((r) => outcomes.get(r.key)?.status !== 'done');
   }
 
-  /**
-   * All that is active: what the last cycle left with what others have written since, where the store can tell, else
-   * loaded.
-   */
+  /** Active state: that of the last cycle with the writes of others, if the store can tell them; else loaded. */
   async #active(kept: WorkingState | null): Promise<WorkingState> {
     const { store } = this.#parts;
     if (kept === null || store.changedByOthers === undefined) return new WorkingState(await store.loadActive());
-    kept.carryOver(await store.changedByOthers(kept.jobs));
+    kept.refresh(await store.changedByOthers(kept.jobs));
     return kept;
   }
 
@@ -312,13 +304,13 @@ export class Engine<S> {
       this.#done({ atMs: at, plan: null, idle: true, live: 0 });
       return null;
     }
-    const sight = await this.#look(state);
-    const decision = await this.#decide(sight);
+    const observed = await this.#observeNow(state);
+    const decision = await this.#decide(observed);
     const { plan, endings, runningOffers, slotReuse = null } = decision;
     this.#runningOffers = runningOffers;
     onStep('record');
-    holdAll(state, decision, sight.snapshot.nowMs);
-    giveUp(state, endings, sight.snapshot.nowMs);
+    holdAll(state, decision, observed.snapshot.nowMs);
+    giveUp(state, endings, observed.snapshot.nowMs);
     const records = recordIntents(state, plan);
     this.#observer.recorded(plan);
     await this.#commit(state);
@@ -335,10 +327,10 @@ export class Engine<S> {
     });
     this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
     if (this.#hurried === 0 && endings.length === 0) this.#slotReuse = slotReuse;
-    return this.#hurried > 0 ? ZERO_S : nextDecisionS(sight.snapshot, config);
+    return this.#hurried > 0 ? ZERO_S : nextDecisionS(observed.snapshot, config);
   }
 
-  async #look(state: WorkingState): Promise<Sight> {
+  async #observeNow(state: WorkingState): Promise<ObservedState> {
     const snapshot = await this.#observer.snapshot(state);
     const plan = planId(`p-${timeOrderedText(snapshot.nowMs, this.#parts.random)}`);
     const lastRanMs = this.#observer.lastRanMs(snapshot);
@@ -346,33 +338,33 @@ export class Engine<S> {
   }
 
   /** A decision that fails is made again without the jobs that it fails for. */
-  async #decide(sight: Sight): Promise<Decision> {
+  async #decide(observed: ObservedState): Promise<Decision> {
     const { onStep = () => undefined, forecast } = this.#parts;
-    if (!isOpen(sight)) return decideOn(sight, null, this.#parts);
+    if (!isOpen(observed)) return decideOn(observed, null, this.#parts);
     onStep('forecast');
-    const market = await forecast(sight.snapshot);
-    const isolated = this.#isSuspicious ? await this.#isolate(sight, market) : null;
+    const market = await forecast(observed.snapshot);
+    const isolated = this.#isSuspicious ? await this.#isolate(observed, market) : null;
     if (isolated !== null) return isolated;
     onStep('decide');
     try {
-      return await this.#decideAll(sight, market);
+      return await this.#decideAll(observed, market);
     } catch (error) {
       this.#parts.onFault?.(error);
-      const without = await this.#isolate(sight, market);
+      const without = await this.#isolate(observed, market);
       if (without === null) throw error;
       return without;
     }
   }
 
-  #decideAll(sight: Sight, market: MarketForecast): Promise<Decision> {
+  #decideAll(observed: ObservedState, market: MarketForecast): Promise<Decision> {
     const { stages, learners, config } = this.#parts;
     const memory = this.#memory;
     const forecasts: Forecasts = {
-      runtime: stages.estimate({ snapshot: sight.snapshot, beliefs: learners, config, memory }),
+      runtime: stages.estimate({ snapshot: observed.snapshot, beliefs: learners, config, memory }),
       market,
     };
     const reusesSlots = this.#parts.reuseGapS !== undefined;
-    return decideOn(sight, forecasts, {
+    return decideOn(observed, forecasts, {
       ...this.#parts,
       memory,
       knownOffers: this.#runningOffers,
@@ -381,16 +373,16 @@ export class Engine<S> {
   }
 
   /** Null where no job is to blame. */
-  async #isolate(sight: Sight, market: MarketForecast): Promise<Decision | null> {
+  async #isolate(observed: ObservedState, market: MarketForecast): Promise<Decision | null> {
     const { onStep = () => undefined, trials = this.#trialsHere } = this.#parts;
     onStep('isolate');
-    const { trial, nowMs, close } = await trials(sight, market);
+    const { trial, nowMs, close } = await trials(observed, market);
     try {
       const watched: Trial = (...asked) => {
         onStep('isolate');
         return trial(...asked);
       };
-      const found = await isolate({ snapshot: sight.snapshot, trial: watched, limits: ISOLATION_LIMITS, nowMs });
+      const found = await isolate({ snapshot: observed.snapshot, trial: watched, limits: ISOLATION_LIMITS, nowMs });
       this.#isSuspicious = found !== null && found.undecided.length > 0;
       return found === null ? null : decisionOf(found);
     } finally {
@@ -398,12 +390,10 @@ export class Engine<S> {
     }
   }
 
-  readonly #trialsHere = async (sight: Sight, market: MarketForecast): Promise<Trials> =>
-    trialsInProcess((tried) => this.#decideAll({ ...sight, snapshot: triedOn(sight.snapshot, tried) }, market));
+  readonly #trialsHere = async (observed: ObservedState, market: MarketForecast): Promise<Trials> =>
+    trialsInProcess((tried) => this.#decideAll({ ...observed, snapshot: triedOn(observed.snapshot, tried) }, market));
 
-  /**
-   * Does the effects and confirms; effects that failed stay open for the next cycle. True when capacity was refused.
-   */
+  /** Performs the effects and confirms; failed effects stay open for the next cycle. True if capacity was refused. */
   async #perform(state: WorkingState, records: WorkingState['openEffects']): Promise<boolean> {
     if (records.length === 0) return false;
     const outcomes = await act(this.#parts.fleet, state, records);
@@ -424,14 +414,14 @@ export class Engine<S> {
     this.#parts.onCycle?.(report);
   }
 
-  /** At least the least gap, then until woken, or until `waitS` of engine time has passed (null: only until woken). */
+  /** Waits for the least gap, then until woken, or until `waitS` of engine time has passed (null: only until woken). */
   async #waitForTrigger(waitS: Seconds | null): Promise<void> {
     if (this.#stopped) return;
     await this.#parts.clock.sleep(this.#parts.minGapS);
     await this.#sleep(waitS, () => this.#woken || this.#hasNews);
   }
 
-  /** Until `isOver` is true when something wakes it, or until `waitS` of engine time has passed (null: only that). */
+  /** Waits until a wake-up with `isOver` true, or until `waitS` of engine time has passed (null: no time limit). */
   async #sleep(waitS: Seconds | null, isOver: () => boolean): Promise<void> {
     if (this.#stopped || isOver()) return;
     const timer = new AbortController();
@@ -448,7 +438,7 @@ const NO_OUTCOMES: ReadonlyMap<EffectKey, EffectOutcome> = new Map();
 
 const isFenced = (error: unknown): boolean => error instanceof EbbError && error.code === 'fenced';
 
-/** Instances the provider has and the store does not know of: given back, never ignored. */
+/** Releases instances of the provider that the store does not have; they are never ignored. */
 export async function reconcile({ fleet, store }: Pick<ObserverParts, 'fleet' | 'store'>): Promise<void> {
   const known = new Set((await store.loadActive()).instances.map((i) => i.id));
   const unknown = (await fleet.list()).filter((i) => i.live && !known.has(i.instance));

@@ -1,14 +1,12 @@
 /**
- * One cycle as steps that may run in processes of their own, one after the other, with data between them: what the
- * Step Functions cycle calls. Local mode's engine (engine.ts) does the same with its state in memory; both are made of
+ * One cycle as steps that may run in separate processes, one after the other, with data between them: the Step
+ * Functions cycle calls them. Local mode's engine (engine.ts) does the same with its state in memory; both are made of
  * observer.ts, decision.ts, intents.ts and act.ts, and give the same plans.
- *
- *   look -> (estimate, forecast) -> solve -> record -> perform (in parts, at once) -> confirm
- *
- * Invariants: every commit is under the token that `look` took, so a cycle that was overtaken ends with `fenced` and
- * has done nothing that the newer one does not know of. Only `perform` acts on the world, and only on recorded intents,
- * under their keys. Crash points: any step may die anywhere and be repeated, or be followed by another cycle instead.
- * Intents that no `confirm` has closed are among those that the next `record` hands out.
+ *   observe -> (estimate, forecast) -> solve -> record -> perform (in parts, at once) -> confirm
+ * Invariants: every commit is under the token that `observe` took, so an overtaken cycle ends with `fenced` and has
+ * done nothing unknown to the newer one. Only `perform` acts on the world, and only on recorded intents, under their
+ * keys. Crash points: any step may die anywhere and be repeated, or be followed by another cycle instead. Intents that
+ * no `confirm` has closed are among those that the next `record` hands out.
  */
 import type { EffectKey } from '../kernel/ids.ts';
 import { planId, timeOrderedText } from '../kernel/ids.ts';
@@ -32,7 +30,7 @@ import type { Fleet } from '../ports/fleet.ts';
 import type { Store } from '../ports/store.ts';
 import { act } from './act/act.ts';
 import { nextDecisionS } from './decide/next-decision.ts';
-import { decideOn, isOpen, type Decision, type DecisionParts, type Sight } from './decide/decision.ts';
+import { decideOn, isOpen, type Decision, type DecisionParts, type ObservedState } from './decide/decision.ts';
 import { giveUp } from './decide/endings.ts';
 import { bidsAsked, type BoundAsks } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
@@ -40,23 +38,23 @@ import { decisionOf, isolate, type IsolationLimits, type Trials } from './decide
 import { confirm, capacityRefused, recordIntents, settleAll } from './act/intents.ts';
 import { storedBackOffs } from './observe/back-off.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
-import type { LookMemory } from './observe/remembered.ts';
+import type { ObservationMemory } from './observe/remembered.ts';
 import { WorkingState } from './state/working-state.ts';
 
-export interface LookParts extends Omit<ObserverParts, 'remembered'> {
+export interface ObserveParts extends Omit<ObserverParts, 'remembered'> {
   readonly random: Uniform;
   /** Names this cycle in the lease. */
   readonly holder: string;
-  readonly memory: LookMemory;
-  /** Told how many jobs are held, and were before this look; also where nothing is left to do. */
+  readonly memory: ObservationMemory;
+  /** Called with the number of held jobs, now and before this observation; also if nothing is left to do. */
   readonly onHeld?: (now: number, before: number) => void;
 }
 
 /**
- * Takes the lease, takes in what happened, and one picture of it all; `draining`: everything is to stop. Null: nothing
- * is left to do.
+ * Takes the lease, takes in reports, and takes one snapshot; `draining`: everything is to stop. Null: nothing is left
+ * to do.
  */
-export async function look(parts: LookParts, draining: boolean): Promise<Sight | null> {
+export async function observe(parts: ObserveParts, draining: boolean): Promise<ObservedState | null> {
   const { store, clock, random, memory } = parts;
   const token = await store.takeLease(parts.holder);
   memory.begin(token);
@@ -80,37 +78,37 @@ export async function look(parts: LookParts, draining: boolean): Promise<Sight |
 const heldJobs = (state: WorkingState): number =>
   state.activeJobs().reduce((n, job) => (job.state === 'held' ? n + 1 : n), 0);
 
-/** What another process can read: its index of instances is its own, and so are its parts. */
+/** A snapshot as data for another process, without its own index of instances and its parts. */
 export const asData = ({ parts: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });
 
-/** Running times, all of them: another process asks. Beliefs are the stored ones, recalled by the caller. */
+/** All running times, because another process asks. Beliefs are the stored ones, recalled by the caller. */
 export function estimate<S>(
-  sight: Sight,
+  observed: ObservedState,
   stages: Pick<Stages<S>, 'estimate'>,
   context: Omit<EstimateContext, 'snapshot'>,
 ): ReadonlyMap<StageKey, RuntimeForecast> {
-  return new Map(isOpen(sight) ? stages.estimate({ ...context, snapshot: sight.snapshot }) : []);
+  return new Map(isOpen(observed) ? stages.estimate({ ...context, snapshot: observed.snapshot }) : []);
 }
 
 /** Interruptions and prices, for every bid that the decision can ask about. */
 export function forecast(
-  sight: Sight,
+  observed: ObservedState,
   market: OutlookForecast,
   { config, asks }: { readonly config: SchedulerConfig; readonly asks: readonly BoundAsks[] },
 ): ForecastTable {
-  const { snapshot } = sight;
-  return forecastTable(market, snapshot.nowMs, isOpen(sight) ? bidsAsked(snapshot, asks, config) : []);
+  const { snapshot } = observed;
+  return forecastTable(market, snapshot.nowMs, isOpen(observed) ? bidsAsked(snapshot, asks, config) : []);
 }
 
 export function solve<S>(
-  sight: Sight,
+  observed: ObservedState,
   forecasts: { readonly runtime: Forecasts['runtime']; readonly market: ForecastTable },
   parts: DecisionParts<S>,
 ): Promise<Decision> {
-  return decideOn(sight, { runtime: forecasts.runtime, market: tabledForecast(forecasts.market) }, parts);
+  return decideOn(observed, { runtime: forecasts.runtime, market: tabledForecast(forecasts.market) }, parts);
 }
 
 /**
@@ -118,7 +116,7 @@ export function solve<S>(
  * Null where no job is to blame.
  */
 export async function isolateFaulty(
-  { snapshot }: Sight,
+  { snapshot }: ObservedState,
   { trial, nowMs }: Pick<Trials, 'trial' | 'nowMs'>,
   limits: IsolationLimits,
 ): Promise<Decision | null> {
@@ -127,8 +125,8 @@ export async function isolateFaulty(
 }
 
 /**
- * Writes the intents of a decision; what is to be performed: the keys of all intents without outcome, those that
- * earlier cycles left open first. Repeated for the same plan it writes nothing new.
+ * Writes the intents of a decision. Returns the keys of all intents without outcome, those left open by earlier cycles
+ * first. Repeated for the same plan it writes nothing new.
  */
 export async function record(store: Store, decision: Omit<Decision, 'runningOffers'>): Promise<readonly EffectKey[]> {
   const { plan, endings } = decision;
@@ -144,7 +142,7 @@ export async function record(store: Store, decision: Omit<Decision, 'runningOffe
 
 export type Outcomes = ReadonlyMap<EffectKey, EffectOutcome>;
 
-/** Does intents that are still open. Safe to repeat, and for several parts of one plan at once. */
+/** Performs intents that are still open. Safe to repeat, and for several parts of one plan at once. */
 export async function perform(
   { store, fleet }: { readonly store: Store; readonly fleet: Fleet },
   keys: readonly EffectKey[],
@@ -159,7 +157,7 @@ export async function perform(
 }
 
 /**
- * Closes what has an outcome. Throws `fenced` when a newer cycle has begun: it finds the intents open, and performs
+ * Closes effects with an outcome. Throws `fenced` if a newer cycle has begun: it finds the intents open, and performs
  * them again.
  */
 export async function confirmOutcomes(
@@ -170,7 +168,7 @@ export async function confirmOutcomes(
   const state = new WorkingState(await store.loadActive('known'));
   const records = state.openEffects.filter((e) => outcomes.has(e.key));
   const wasShort = capacityRefused(outcomes, records);
-  // What refusals teach nobody is not read.
+  // Without learners of refusals nothing is read.
   if (wasShort) await learners.recall(store, learners.learningFrom('launch-refused'));
   confirm(state, outcomes, { records, at: clock.now(), backOffs: await storedBackOffs(store), learners });
   await commit(store, token, state);
@@ -178,7 +176,8 @@ export async function confirmOutcomes(
 }
 
 /** Engine time until the next cycle is due unless something happens before. */
-export const nextLookS = (sight: Sight, config: SchedulerConfig): Seconds => nextDecisionS(sight.snapshot, config);
+export const nextCycleS = (observed: ObservedState, config: SchedulerConfig): Seconds =>
+  nextDecisionS(observed.snapshot, config);
 
 async function commit(store: Store, token: number, state: WorkingState): Promise<void> {
   const changes = state.takeChanges();

@@ -66,11 +66,11 @@ export function afterPlacing(
   if (placements.length === 0) return hosts;
   const need = new Map(tasks.map((t) => [t.group, t.need]));
   const takenBy = Map.groupBy(placements, (p) => p.on);
-  let lookedFor = takenBy.size;
+  let remaining = takenBy.size;
   return hosts.map((h) => {
-    const mine = lookedFor > 0 ? takenBy.get(h.on) : undefined;
+    const mine = remaining > 0 ? takenBy.get(h.on) : undefined;
     if (mine === undefined) return h;
-    lookedFor--;
+    remaining--;
     const free = mine.reduce(
       (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
       h.free,

@@ -15,46 +15,43 @@ import type { Store } from './store.ts';
 export interface Placed {
   readonly spec: JobSpec;
   readonly notes: readonly string[];
-  /** Takes back what was made for the job, should it be refused after all. Absent: nothing was. */
+  /** Removes the files made for a job that is refused after all. Absent: none were made. */
   readonly undo?: () => void;
 }
 
-/** What the API's handlers stand on. Local mode and the Lambdas each compose one. */
+/** Base of the API's handlers. Local mode and the Lambdas each compose one. */
 export interface Backend {
   readonly store: Store;
   readonly clock: Clock;
-  /** For ids. */
+  /** Random stream of ids. */
   readonly random: Uniform;
   readonly market: Market;
   readonly fleet: Pick<Fleet, 'logs' | 'logEnd' | 'bill' | 'logUrl'>;
   readonly limits: Snapshot['limits'];
-  /**
-   * Who owns a job that names no owner, and what its relative folders are relative to; absent: `anonymous`, nothing.
-   */
+  /** Defaults of a job file: owner, and folder of relative paths; absent: `anonymous`, none. */
   readonly submitter?: NormaliseOptions;
   /**
-   * The job with its working directories as its tasks will find them, and what its submitter should know of that.
-   * Absent: as they are. Throws `job-file.invalid` for files that tasks here cannot reach, `job.input-missing` for
-   * files that are known to be missing.
+   * The job with the working directories that its tasks will have, and notes for its submitter. Absent: unchanged.
+   * Throws `job-file.invalid` for files that tasks here cannot reach, `job.input-missing` for files that are known to
+   * be missing.
    */
   place?(spec: JobSpec, job: JobId): Placed | Promise<Placed>;
   /**
-   * What submission can say at once. Throws `job.unplaceable` (which constraint excludes how many pools) or
-   * `job.deadline-past`.
+   * Findings at submission. Throws `job.unplaceable` (which constraint excludes how many pools) or `job.deadline-past`.
    */
   admit(spec: JobSpec): Promise<Admission>;
-  /** What is forecast now of those of the pools that are spot and quote a price. */
+  /** Present forecast for the spot pools with a price. */
   forecast(pools: readonly Pool[]): Promise<PoolForecasts>;
-  /** Who may do what beyond what the way in allows. Absent: whoever gets in may do everything. */
+  /** Rights beyond authentication. Absent: every authenticated caller may do everything. */
   readonly access?: Access;
-  /** Tells the engine that there is something to do. Cheap; calls coalesce. */
+  /** Wakes the engine. Cheap; calls coalesce. */
   wake(): void;
   /**
-   * How long what is over is kept, and where it is afterwards: a place in S3 that ends with a slash, or nowhere.
+   * Time for which finished jobs are kept, and their place afterwards: a place in S3 that ends with a slash, or none.
    * Absent: for good.
    */
   readonly history?: { readonly days: number; readonly archive: string | null };
-  /** Answers health checks: is the engine working, since when, last cycle, version. */
+  /** Answer to health checks: state of the engine, since when, last cycle, version. */
   health(): Promise<Health>;
 }
 
@@ -66,7 +63,7 @@ export interface Access {
 }
 
 export interface PoolForecasts {
-  /** How it was made; null: by what there is no choice of. */
+  /** Origin of the forecast; null without a choice. */
   readonly origin: ForecastOrigin | null;
   readonly pools: readonly PoolForecast[];
 }
@@ -80,6 +77,6 @@ export interface Health {
   readonly lastCycleMs: number | null;
   readonly market: { readonly name: string; readonly fromMs: number; readonly toMs: number; readonly speed: number };
   readonly preset: string;
-  /** How full the disk is that tasks write to. Null: not measured yet, or there is no such disk. */
+  /** State of the disk that tasks write to. Null: not measured yet, or no such disk. */
   readonly disk: (DiskUse & { readonly level: DiskLevel }) | null;
 }

@@ -10,10 +10,7 @@ import type { Resources } from '../domain/resources.ts';
 export interface LaunchRequest {
   readonly key: EffectKey;
   readonly instance: InstanceId;
-  /**
-   * Launches of one allocation are of one pool at one bid, and may be bought by one request. Absent: it is bought
-   * alone.
-   */
+  /** Launches of one allocation have one pool and one bid, and may be bought by one request. Absent: bought alone. */
   readonly allocation?: EffectKey;
   readonly pool: PoolId;
   readonly bid: Bid;
@@ -27,7 +24,7 @@ export interface StartRequest {
   /** `{index}` already replaced. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** References to secrets by variable; whoever starts the program looks their values up. */
+  /** References to secrets by variable; their values are looked up where the program starts. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly workdir: string;
   readonly inputs: readonly string[];
@@ -45,10 +42,7 @@ export interface StartRequest {
     readonly stage: string;
     readonly index: number;
     readonly number: number;
-    /**
-     * Number of the attempt that the round began with. Of a round one attempt at most publishes outputs. Absent:
-     * `number`.
-     */
+    /** Number of its round's first attempt. At most one attempt of a round publishes outputs. Absent: `number`. */
     readonly round?: number;
   };
 }
@@ -65,7 +59,7 @@ export interface ReleaseRequest {
   readonly instance: InstanceId;
 }
 
-/** An instance as the provider knows it: to find what the store does not know of (crash between effect and confirm). */
+/** An instance as the provider knows it: to find instances missing in the store (crash between effect and confirm). */
 export interface FleetInstance {
   readonly instance: InstanceId;
   readonly pool: PoolId;
@@ -78,7 +72,7 @@ export interface LogChunk {
   readonly text: string;
   /** Pass as `offset` to go on. */
   readonly nextOffset: number;
-  /** How long the log is, as far as was looked: more than `nextOffset` if and only if there is more now. */
+  /** Known length of the log: more than `nextOffset` if and only if there is more now. */
   readonly totalBytes: number;
   /** Both outputs of the task are one log here, and this is it, whichever was asked for. Absent: they are two. */
   readonly isMerged?: true;
@@ -94,7 +88,7 @@ export interface LogEnd {
 
 /**
  * Capacity and execution: EC2 and ECS, local supervisors, or a simulation. One outcome per request, in order, never a
- * count. Every call is idempotent by `key`: repeated after a crash it does nothing twice and answers the same.
+ * count. Every call is idempotent by `key`: repeated after a crash it has no further effect and the same answer.
  * Contract: test/contract/fleet.ts.
  */
 export interface Fleet {
@@ -109,12 +103,12 @@ export interface Fleet {
   observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]>;
   /** Calls back when there may be something to observe. Returns how to stop. */
   onChange(wake: () => void): () => void;
-  /** What the instance has cost until `until` (or its end): the provider's bill. */
+  /** Cost of the instance until `until` (or its end): the provider's bill. */
   bill(instance: InstanceId, until: EpochMs): Promise<Bill>;
   /** The page for people that shows a log, by the name that `attempt-started` gave it. */
   logUrl?(log: string): string;
   logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk>;
-  /** The last lines of a log, where a provider finds them without reading all before them. Absent: by `logs`. */
+  /** The last lines of a log, if a provider finds them without reading all before them. Absent: use `logs`. */
   logEnd?(attempt: AttemptId, stream: 'stdout' | 'stderr'): Promise<LogEnd>;
   /** Stops watching; instances and tasks live on. */
   close(): Promise<void>;

@@ -8,12 +8,12 @@ export interface PriceSteps {
   readonly usdPerHour: Float64Array;
 }
 
-/** What is public about the market: pools and prices up to now. Never the future. */
+/** Public facts of the market: pools and prices up to now. Never the future. */
 export interface Market {
   pools(): readonly Pool[];
-  /** Price at `at`; null when there is none. On-demand pools quote their list price. */
+  /** Price at `at`; null: none. On-demand pools quote their list price. */
   quote(pool: PoolId, at: EpochMs): UsdPerHour | null;
-  /** Until when prices are known whether or not they were repeated; absent, or null: only repetition tells. */
+  /** Time until which prices are complete even without repetition; absent, or null: only repetition tells. */
   completeUntil?(): EpochMs | null;
   /** Price changes within [from, to), the price in force at `from` first. Views, not copies: do not write to them. */
   history(pool: PoolId, from: EpochMs, to: EpochMs): PriceSteps;

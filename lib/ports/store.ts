@@ -13,7 +13,7 @@ export interface Submission {
   readonly idempotency: { readonly key: string; readonly digest: string } | null;
 }
 
-/** Who asks that a job be cancelled, and when. */
+/** Caller who asks that a job be cancelled, and when. */
 export interface Cancelling {
   readonly caller: Caller;
   readonly atMs: EpochMs;
@@ -26,7 +26,7 @@ export type SubmitOutcome =
   /** The same key was used with another body. */
   | { readonly status: 'conflict'; readonly key: string };
 
-/** What an Idempotency-Key was used for: the digest of its body, and the job that it made, as it is now. */
+/** Use of an Idempotency-Key: the digest of its body, and the job that it made, as it is now. */
 export interface Submitted {
   readonly digest: string;
   readonly job: Job;
@@ -70,7 +70,7 @@ export type Change =
   | { readonly put: 'cursor'; readonly instance: InstanceId; readonly sequence: number }
   | { readonly put: 'memory'; readonly key: string; readonly value: string };
 
-/** An effect that was recorded and what became of it; `outcome` null = not confirmed yet. */
+/** A recorded effect with its outcome; null = not confirmed yet. */
 export interface EffectRecord {
   readonly key: EffectKey;
   readonly plan: PlanId;
@@ -79,7 +79,7 @@ export interface EffectRecord {
   readonly outcome: EffectOutcome | null;
 }
 
-/** What a cycle loads: everything that is not over. */
+/** Load of a cycle: everything that has not ended. */
 export interface ActiveState {
   readonly jobs: readonly Job[];
   /** Tasks of active jobs in state waiting or running. */
@@ -90,13 +90,13 @@ export interface ActiveState {
   readonly instances: readonly Instance[];
   /** Effects without an outcome. */
   readonly openEffects: readonly EffectRecord[];
-  /** Of instances that have not ended; of others they may be there. */
+  /** Cursors of live instances; those of others may be there. */
   readonly cursors: ReadonlyMap<InstanceId, number>;
 }
 
-/** What others than the engine have written, and what a commit leaves to the store. */
+/** Writes of others than the engine, and parts of a commit that the store computes. */
 export interface OthersChanges {
-  /** Jobs that are not over and were submitted since, or are asked to be cancelled. In order of arrival. */
+  /** Unfinished jobs that were submitted since, or are asked to be cancelled. In order of arrival. */
   readonly jobs: readonly Job[];
   readonly openEffects: readonly EffectRecord[];
   /** As in ActiveState; may be the store's own, which commits change. */
@@ -104,7 +104,7 @@ export interface OthersChanges {
 }
 
 /**
- * All that must survive. Writers: submissions and cancel requests (any process, any time) and the one engine that
+ * All data that must survive. Writers: submissions and cancel requests (any process, any time) and the one engine that
  * holds the lease. A resolved write is durable. Contract: test/contract/store.ts, run on every implementation.
  */
 export interface Store {
@@ -113,7 +113,7 @@ export interface Store {
    * both or neither. A call is stored whole or not at all.
    */
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]>;
-  /** What was submitted under Idempotency-Keys; those under which nothing was are left out. */
+  /** Submissions by Idempotency-Key; unused keys are left out. */
   submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>>;
   /**
    * Marks the job; the engine acts on it. False when the job is unknown or over. The first request that says who asks
@@ -124,22 +124,22 @@ export interface Store {
   requestRelease(job: JobId): Promise<boolean>;
 
   /**
-   * Takes the engine's lease and returns a fencing token, higher than any before. The last to take it has it: every
-   * commit under an older token fails with `fenced`.
+   * Takes the engine's lease and returns a fencing token, higher than any before. The last taker has it: every commit
+   * under an older token fails with `fenced`.
    */
   takeLease(holder: string): Promise<number>;
   /** Applies all changes or none. Throws EbbError `fenced` when `token` is not the newest. */
   commit(token: number, changes: readonly Change[]): Promise<void>;
   /**
    * `cancelRequested` and `releasedHoldMs` set meanwhile by others are kept when a commit puts an older copy of the
-   * job. With `known`, what was submitted since the last load may be left out: for who goes on with what that load was
-   * about.
+   * job. With `known`, submissions since the last load may be left out: for a caller that goes on with the entities of
+   * that load.
    */
   loadActive(of?: 'all' | 'known'): Promise<ActiveState>;
   /**
-   * For the engine that holds the lease and keeps the active state from cycle to cycle: what it cannot know by its own
-   * commits. `known`: jobs that it has; they may be left out but for cancel requests. Absent where loading anew is as
-   * good. With what the engine keeps it must give what `loadActive` would.
+   * Changes that the engine, which holds the lease and keeps the active state between cycles, cannot know from its own
+   * commits. `known`: jobs that it has; they may be left out except for cancel requests. Absent if loading anew is as
+   * good. Together with the engine's state it must give the result of `loadActive`.
    */
   changedByOthers?(known: { has(job: JobId): boolean }): Promise<OthersChanges>;
 
@@ -171,21 +171,18 @@ export interface Store {
 }
 
 /**
- * What a store forgets, so that it does not grow with every cycle. Of explanations the latest per job is kept as long
- * as the job.
- *
- * What is final ages out: a job that is over, with its tasks and attempts, once all its attempts have ended; an
- * instance that has ended, with its ledger, once its bill is settled. Then it is as if it had never been, but for its
- * costs, which stay in every sum. An idempotency key holds as long, from its submission on: so it never outlives the
- * job that it made. What is not over is never forgotten.
+ * Retention, so that a store does not grow with every cycle. The latest explanation of a job is kept as long as the
+ * job.
+ * Final entities age out: a finished job, with its tasks and attempts, once all its attempts have ended; an ended
+ * instance, with its ledger, once its bill is settled. They leave no trace but their costs, which stay in every sum. An
+ * idempotency key holds equally long, from its submission on, so that it never outlives its job. Unfinished entities
+ * are never forgotten.
  */
 export interface Retention {
   /** Newest plans kept, and with them the outcomes of their effects. Effects without an outcome are always kept. */
   readonly plans: number;
   /** Newest events kept. Sequence numbers go on ascending. */
   readonly events: number;
-  /**
-   * Wall days from the end on after which what is final ages out, at the latest with a commit thereafter; null: never.
-   */
+  /** Wall days from the end after which final entities age out, at the latest with a commit thereafter; null: never. */
   readonly historyDays: number | null;
 }

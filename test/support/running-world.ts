@@ -25,7 +25,7 @@ import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../lib/drivers/aws/cycle/wake.ts';
 import { WindowEnds } from '../../lib/drivers/aws/market/window-ends.ts';
-import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../lib/cycle/observe/remembered.ts';
 import { schedulerConfig } from '../../lib/domain/config.ts';
 import type { Job } from '../../lib/domain/job.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
@@ -238,7 +238,7 @@ export class RunningWorld {
       limits: { vcpus: 2000 },
       draining: false,
       wake: this.#wake(step),
-      memory: new LookMemory(),
+      memory: new ObservationMemory(),
       windowEnds: this.#windowEnds(step),
       carrier: new Carrier(new Blobs({ client: this.#s3(step), bucket: NAMES.bucket }), 'test'),
       spent: new Spent(table),

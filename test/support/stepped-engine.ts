@@ -3,11 +3,11 @@ import { deserialize, serialize } from 'node:v8';
 import { reconcile, type EngineParts } from '../../lib/cycle/engine.ts';
 import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
 import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
-import { LookMemory } from '../../lib/cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../lib/cycle/observe/remembered.ts';
 import * as steps from '../../lib/cycle/steps.ts';
 import type { Scene } from '../../lib/policy/asks.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
-import type { Decision, Sight } from '../../lib/cycle/decide/decision.ts';
+import type { Decision, ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { ISOLATION_LIMITS, trialsInProcess, triedOn } from '../../lib/cycle/decide/isolate.ts';
 import { MAX_HURRIED } from '../../lib/cycle/act/intents.ts';
 import { ZERO_S, type Seconds } from '../../lib/kernel/units.ts';
@@ -33,7 +33,7 @@ export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
 export class SteppedEngine {
   readonly #parts: (step: Step) => SteppedParts;
   #known: RunningOffers = new Map();
-  readonly #memory = new LookMemory();
+  readonly #memory = new ObservationMemory();
   #draining = false;
   #hurried = 0;
 
@@ -51,48 +51,49 @@ export class SteppedEngine {
   }
 
   async cycle(): Promise<Seconds | null> {
-    const looking = this.#parts('look');
-    const found = await steps.look({ ...looking, memory: this.#memory }, this.#draining);
+    const observing = this.#parts('look');
+    const found = await steps.observe({ ...observing, memory: this.#memory }, this.#draining);
     if (found === null) {
-      looking.onCycle?.({ atMs: looking.clock.now(), plan: null, idle: true, live: 0 });
+      observing.onCycle?.({ atMs: observing.clock.now(), plan: null, idle: true, live: 0 });
       return null;
     }
-    const sight = carried(found);
-    const decision = carried(await this.#decide(sight));
+    const observed = carried(found);
+    const decision = carried(await this.#decide(observed));
     this.#known = decision.runningOffers;
     const keys = carried(await steps.record(this.#parts('record').store, decision));
     let wasShort = false;
     if (keys.length > 0) {
       const outcomes = carried(await steps.perform(this.#parts('act'), keys));
-      ({ wasShort } = await steps.confirmOutcomes(this.#parts('confirm'), sight.token, outcomes));
+      ({ wasShort } = await steps.confirmOutcomes(this.#parts('confirm'), observed.token, outcomes));
     }
     this.#hurried = wasShort && this.#hurried < MAX_HURRIED ? this.#hurried + 1 : 0;
-    looking.onCycle?.({ atMs: sight.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
-    return this.#hurried > 0 ? ZERO_S : steps.nextLookS(sight, looking.config);
+    observing.onCycle?.({ atMs: observed.snapshot.nowMs, plan: decision.plan, idle: false, live: 0 });
+    return this.#hurried > 0 ? ZERO_S : steps.nextCycleS(observed, observing.config);
   }
 
   /** A decision that throws is made in trials, as the state machine does. */
-  async #decide(sight: Sight): Promise<Decision> {
+  async #decide(observed: ObservedState): Promise<Decision> {
     const parts = { ...this.#parts('solve'), knownOffers: this.#known };
-    const decide = async (of: Sight): Promise<Decision> => steps.solve(of, carried(await this.#forecast(of)), parts);
+    const decide = async (of: ObservedState): Promise<Decision> =>
+      steps.solve(of, carried(await this.#forecast(of)), parts);
     try {
-      return await decide(sight);
+      return await decide(observed);
     } catch (error) {
-      const trials = trialsInProcess((tried) => decide({ ...sight, snapshot: triedOn(sight.snapshot, tried) }));
-      const isolated = await steps.isolateFaulty(sight, trials, ISOLATION_LIMITS);
+      const trials = trialsInProcess((tried) => decide({ ...observed, snapshot: triedOn(observed.snapshot, tried) }));
+      const isolated = await steps.isolateFaulty(observed, trials, ISOLATION_LIMITS);
       if (isolated === null) throw error;
       return isolated;
     }
   }
 
-  async #forecast(sight: NonNullable<Awaited<ReturnType<typeof steps.look>>>) {
+  async #forecast(observed: NonNullable<Awaited<ReturnType<typeof steps.observe>>>) {
     const { stages, learners, store } = this.#parts('estimate');
     const { learners: others, store: other, forecast, config, preset } = this.#parts('forecast');
     await learners.recall(store, [runtimeLearner]);
     await others.recall(other, [capacityLearner]);
     return {
-      runtime: steps.estimate(sight, stages, { beliefs: learners, config, memory: new DecisionMemory() }),
-      market: steps.forecast(sight, await forecast(sight.snapshot), {
+      runtime: steps.estimate(observed, stages, { beliefs: learners, config, memory: new DecisionMemory() }),
+      market: steps.forecast(observed, await forecast(observed.snapshot), {
         config,
         asks: presetNamed(preset, config.presets).asks,
       }),

@@ -11,8 +11,8 @@ type Kind = Effect['kind'];
 type Of<K extends Kind> = Extract<Effect, { kind: K }>;
 
 /**
- * Does what was intended, in the order stop, release, launch, start: what gives way first. One outcome per effect.
- * Every call repeats safely under its key, so acting again on intents left open by a crash is the recovery.
+ * Performs intents in the order stop, release, launch, start, so that freed capacity comes first. One outcome per
+ * effect. Every call repeats safely under its key, so acting again on intents left open by a crash is the recovery.
  */
 export async function act(
   fleet: Fleet,
@@ -66,7 +66,7 @@ export async function act(
       requests.push(startRequest(state, e, texts));
       sound.push(e);
     } catch (error) {
-      // One job's record keeps no other from starting.
+      // A faulty record of one job must not keep others from starting.
       const detail = `its start cannot be asked for: ${messageOf(error)}`;
       outcomes.set(e.key, { status: 'refused', why: 'job-fault', detail });
     }
@@ -118,11 +118,11 @@ const roundOf = ({ round }: Attempt) => (round === undefined ? {} : { round });
 
 type Texts = Pick<StartRequest, 'command' | 'env' | 'inputs' | 'outputs'>;
 
-/** What tasks are told, their index filled in. Which stages name the index is looked for once. */
+/** Texts of tasks with their index filled in. The search for stages with the index in a text runs once. */
 class TaskTexts {
   readonly #indexed = new Map<StageSpec, boolean>();
 
-  /** The stage's own records where none of them names the index. */
+  /** The stage's own records, if none of them has the index. */
   of(stage: StageSpec, index: number): Texts {
     const { command, env, inputs, outputs } = stage;
     if (!this.#isIndexed(stage)) return { command, env, inputs, outputs };

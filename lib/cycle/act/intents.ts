@@ -21,8 +21,8 @@ import { endBackOff, backOff, backOffQuota, type BackOffContext } from '../obser
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
- * Writes a plan into the state: every effect as an intent without outcome, and what it will bring about. Committed in
- * one piece before anything is done, so that after a crash what was intended is known and is done under the same keys.
+ * Writes a plan into the state: every effect as an intent without outcome, with its consequences. All of it is
+ * committed in one piece before any effect, so that intents survive a crash and are performed under the same keys.
  */
 export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
   const stops = stopsOfSuperseded(state);
@@ -36,7 +36,7 @@ export function recordIntents(state: WorkingState, plan: Plan): readonly EffectR
   return whole.effects.map((effect) => recordIntent(state, effect, whole));
 }
 
-/** Of a job that is over by now, or a task that does not wait, nothing is changed. */
+/** Leaves finished jobs and tasks that do not wait unchanged. */
 function putEarliest(state: WorkingState, { job, stage, index, notBeforeMs }: EarliestStart): void {
   if (state.jobs.get(job)?.stages.some((s) => s.name === stage) !== true) return;
   if (index === undefined) {
@@ -50,7 +50,7 @@ function putEarliest(state: WorkingState, { job, stage, index, notBeforeMs }: Ea
   state.updateTask({ ...task, notBeforeMs: untilMs });
 }
 
-/** Superseded attempts are asked to stop, once. That is no judgement, so it is part of every plan. */
+/** Stops of superseded attempts, one request each. They need no judgement, so they are part of every plan. */
 export const stopsOfSuperseded = (state: WorkingState): readonly Effect[] =>
   state.supersededAttempts().map(({ id, supersededBy }) => ({
     kind: 'stop',
@@ -60,7 +60,7 @@ export const stopsOfSuperseded = (state: WorkingState): readonly Effect[] =>
     reason: `${supersededBy} succeeded first`,
   }));
 
-/** One effect that follows from a plan, which is recorded already or together with it. */
+/** One effect of a plan that is recorded already or together with it. */
 export function recordIntent(
   state: WorkingState,
   effect: Effect,
@@ -174,22 +174,22 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   });
 }
 
-/** The round that a copy joins: that of the first attempt that lives. */
+/** Round of a copy: that of the first live attempt. */
 function roundOf(state: WorkingState, { attempt: id, task }: Extract<Effect, { kind: 'start' }>, attempts: number) {
   const [first] = state.rivalsOf({ ...task, id }, attempts);
   return first?.round ?? first?.number ?? attempts;
 }
 
 /**
- * A launch of which nobody could say for so long whether it happened is given up: tasks that count on its instance
- * would wait for ever. Should it have happened the instance is given back. Far more than an instance takes to be up:
- * 234 s at most in the measured delays of 21 types (colocation-interference, ec2_config.json).
+ * Time after which a launch without a known outcome is given up, because its tasks would wait for ever. If it happened
+ * after all, the instance is released. Far more than an instance takes to be up: 234 s at most in the measured delays
+ * of 21 types (colocation-interference, ec2_config.json).
  */
 export const ANSWER_PATIENCE_S = seconds(600);
 
 /**
- * Folds outcomes into the state. `done` and `refused` close the effect; `failed` leaves it open and it is done again,
- * under the same key, in the next cycle. Refusals are data: the pool rests, the task waits again.
+ * Folds outcomes into the state. `done` and `refused` close the effect; `failed` leaves it open, to be repeated under
+ * the same key in the next cycle. Refusals are data: the pool goes into back-off, the task waits again.
  */
 export function confirm(
   state: WorkingState,
@@ -243,9 +243,9 @@ function confirmOne(
 }
 
 /**
- * A launch that failed. The world may have shown its instance: then it is done. Else, after ANSWER_PATIENCE_S, its
- * tasks wait again and its pool rests. It may have happened all the same, so it is given back; that there is nothing to
- * give back ends it.
+ * A failed launch. If its instance has been observed, the launch is done. Else, after ANSWER_PATIENCE_S, its tasks wait
+ * again and its pool goes into back-off. The instance may exist all the same, so it is released; an answer that it does
+ * not exist ends it.
  */
 function confirmFailed(
   state: WorkingState,
@@ -302,9 +302,7 @@ function endWithoutCost(state: WorkingState, instance: Instance, detail: string,
 /** Decisions in a row that follow at once because capacity was refused: past them the period is waited for. */
 export const MAX_HURRIED = 5;
 
-/**
- * Whether capacity that the plan counted on was refused: its pool rests from now on, so the next plan is another one.
- */
+/** True if capacity in the plan was refused: its pool is in back-off now, so the next plan is another one. */
 export const capacityRefused = (
   outcomes: ReadonlyMap<EffectKey, EffectOutcome>,
   records: readonly EffectRecord[],

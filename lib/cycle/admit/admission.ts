@@ -22,18 +22,18 @@ export interface AdmissionParts {
 }
 
 /**
- * Distinct shapes (needs, constraints, preferences) remembered; more than that, and longer ones, are worked out anew.
+ * Equivalence classes (needs, constraints, preferences) in the cache; more of them, and longer ones, are computed anew.
  */
 const MAX_CLASSES = 10_000;
 const MAX_KEY_LENGTH = 4096;
 
-/** What the pools say about a stage: an error, or notes for who submits. */
+/** Verdict of the pools on a stage: an error, or notes for the submitter. */
 type Verdict = { readonly refused: EbbError } | { readonly notes: readonly string[] };
 
 /**
  * Checks at submission. Refuses a task that no pool can hold, a gang that does not fit under the vCPU limit at once, a
  * deadline that has passed, and one that on-demand capacity started now cannot meet. Every pattern that a cycle will
- * compare with pools is compared here first, preferences included. O(pools x patterns) per distinct shape.
+ * compare with pools is compared here first, preferences included. O(pools x patterns) per equivalence class.
  */
 export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) => Admission {
   const verdicts = new Map<string, Verdict>();
@@ -143,7 +143,7 @@ export function mostAtOnce(
 
 const limitText = (vcpus: number): string => `the limit of ${vcpus} vCPUs`;
 
-/** The kinds of which a machine of the pool has less than is needed, in words. */
+/** Resources of which a machine of the pool has less than needed, in words. */
 function lackedBy({ type: { capacity } }: Pool, need: Resources): string {
   const has = vector(capacity);
   const lacked = vector(need).flatMap((n, k) => (n > (has[k] ?? 0) ? [IN_WORDS[RESOURCE_KINDS[k] ?? 'cpu']] : []));

@@ -4,7 +4,7 @@ import type { Caller } from '../../domain/caller.ts';
 import type { Admission, Job, JobSpec } from '../../domain/job.ts';
 import { templateOf } from '../../domain/job-features.ts';
 
-/** What a specification becomes when it is admitted: nothing of it has been tried. */
+/** Job record of an admitted specification; no task has been tried. */
 export function newJob(
   spec: JobSpec,
   as: {

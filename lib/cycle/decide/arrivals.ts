@@ -5,8 +5,8 @@ import type { InstanceView, Snapshot } from '../../domain/snapshot.ts';
 import type { Arrivals } from './moves.ts';
 
 /**
- * The snapshot that is left to plan for: without the tasks that start on the target of their move, and without the room
- * that they take. The same snapshot where there are none; O(instances) else.
+ * Snapshot left to plan for: without the tasks that start on the target of their move, and without their room. The same
+ * snapshot if there are none; else O(instances).
  */
 export function withoutArrivals(snapshot: Snapshot, { placements, arrived }: Arrivals): Snapshot {
   if (arrived.size === 0) return snapshot;

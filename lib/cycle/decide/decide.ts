@@ -26,9 +26,9 @@ import type { RunningOffers } from './deliberation.ts';
 import { stopsOf } from './stops.ts';
 
 /**
- * value -> appraise -> move -> plan -> order (place, queue) -> scale. The stages judge; here their answers are strung
- * together, and the invariants of every preset are kept: limits on money, the user's constraints, and moves that end
- * where they were to. Deciding acts on nothing: the result is a plan whose effects carry keys made from the plan's id.
+ * value -> appraise -> move -> plan -> order (place, queue) -> scale. The stages judge; here their answers are
+ * combined, and the invariants of every preset are kept: limits on money, the user's constraints, and moves that reach
+ * their target. Deciding acts on nothing: the result is a plan whose effects have keys made from the plan's id.
  */
 export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
   const input = { ...given, snapshot: withParts(given.snapshot) };
@@ -95,7 +95,7 @@ function expectNoCopies(copies: readonly Copy[]): void {
   });
 }
 
-/** The plan for what does not arrive from a move, and the moves of it that begin. */
+/** Plan for all work but arrivals from moves, and its moves that begin. */
 async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context: DecisionContext, leftOf: LeftOf) {
   const hasMoved = snapshot.groups.some((g) => g.goesTo !== undefined);
   const arriving = hasMoved ? placeMoved(snapshot, hostsThere(snapshot, leftOf, NOTHING_STOPS)) : NOTHING_ARRIVES;
@@ -120,13 +120,13 @@ interface Placed {
   readonly started: Started;
   /** Places of moves that have a target. */
   readonly moved: readonly Placement[];
-  /** Demand: what found no room, moves first. */
+  /** Demand without room, moves first. */
   readonly leftovers: readonly Leftover[];
   /** Instances that this cycle gave tasks to, or keeps for some. */
   readonly used: ReadonlySet<InstanceId>;
 }
 
-/** Room goes to what arrives, to what stops to go on elsewhere, to moves, and then to starts. */
+/** Order of room: arrivals, stopping attempts that go on elsewhere, moves, then starts. */
 function place<S>(
   { snapshot, stages }: DecideInput<S>,
   { context, leftOf, allotment, appraised, arriving, purse }: Placing,
@@ -148,7 +148,7 @@ function place<S>(
   return { started, moved: moved.placements, leftovers, used };
 }
 
-/** What is bought within the limits on money, for whom, and what is given back. */
+/** Purchases within the limits on money, their beneficiaries, and releases. */
 function scale<S>(
   { snapshot, stages }: DecideInput<S>,
   of: {

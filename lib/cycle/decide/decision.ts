@@ -1,6 +1,6 @@
 /**
- * A cycle's decision out of what was seen and forecast: data in, data out, so that it may be made in another process
- * than the one that looked.
+ * A cycle's decision from its observation and forecasts. Data in, data out, so that another process than the observing
+ * one may make it.
  */
 import { messageOf } from '../../kernel/errors.ts';
 import type { JobId, PlanId } from '../../kernel/ids.ts';
@@ -19,12 +19,12 @@ import type { Held } from '../observe/holding.ts';
 import type { DecideInput, RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
-/** What one cycle saw, under which lease, and the name of the plan that it will make. */
-export interface Sight {
+/** Observation of one cycle: snapshot, lease, and the name of the coming plan. */
+export interface ObservedState {
   readonly token: number;
   readonly plan: PlanId;
   readonly snapshot: Snapshot;
-  /** When the last attempt ended of each job that has a budget. */
+  /** End of the last attempt of each job with a budget. */
   readonly lastRanMs: ReadonlyMap<JobId, EpochMs>;
   /** Nothing starts any more: everything is stopped and given back. */
   readonly draining: boolean;
@@ -35,11 +35,11 @@ export interface Decision {
   readonly endings: readonly Ending[];
   /** Jobs that kept the decision from being made, and are held. Absent: none. */
   readonly held?: readonly Held[];
-  /** How many jobs were left for a later cycle because the time did not suffice. Absent: none. */
+  /** Number of jobs left for a later cycle for lack of time. Absent: none. */
   readonly undecided?: number;
-  /** For explanations of the next decisions; nothing is decided by it. */
+  /** Offers for running work, for explanations of the next decisions only. */
   readonly runningOffers: RunningOffers;
-  /** Who has the places that tasks leave until the next decision; null: nobody. Absent where it was not asked for. */
+  /** Queue for slots that tasks leave until the next decision; null: none. Absent if not requested. */
   readonly slotReuse?: SlotReuse | null;
 }
 
@@ -50,36 +50,36 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
-  /** What policies keep from decision to decision; default: nothing. */
+  /** Memory of policies between decisions; default: none. */
   readonly memory?: DecisionMemory;
-  /** `runningOffers` of the decision before; default: none. */
+  /** `runningOffers` of the previous decision; default: none. */
   readonly knownOffers?: RunningOffers;
-  /** Whether jobs are explained; default true. Changes nothing that is decided. */
+  /** False: no explanations. Default true. The decision is the same. */
   readonly explains?: boolean;
-  /** Whether places are given on between decisions; default false. */
+  /** True: slots are reused between decisions. Default false. */
   readonly reusesSlots?: boolean;
 }
 
 /**
- * Whether there is anything to decide: else what is left is given back without asking the stages, and no forecast is
+ * False if there is nothing to decide: then instances are released without asking the stages, and no forecast is
  * needed.
  */
-export const isOpen = ({ draining, snapshot }: Sight): boolean =>
+export const isOpen = ({ draining, snapshot }: ObservedState): boolean =>
   !draining && (snapshot.jobs.size > 0 || hasSetAside(snapshot));
 
-/** Of jobs that wait for room on the disk it is said that they do, also when nothing runs. */
+/** Jobs that wait for disk space need an explanation, even if nothing runs. */
 const hasSetAside = ({ setAside = [], running }: Snapshot): boolean =>
   running.length > 0 ? setAside.length > 0 : setAside.some((a) => a.why === 'disk');
 
 export async function decideOn<S>(
-  sight: Sight,
+  observed: ObservedState,
   forecasts: Forecasts | null,
   parts: DecisionParts<S>,
 ): Promise<Decision> {
-  const { snapshot, token, plan } = sight;
+  const { snapshot, token, plan } = observed;
   const { preset, config, stages, solver, knownOffers = new Map(), explains = true } = parts;
   const { memory = new DecisionMemory() } = parts;
-  if (forecasts === null || !isOpen(sight)) {
+  if (forecasts === null || !isOpen(observed)) {
     const effects = drainEffects(snapshot, plan);
     return {
       plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: unsolved(0), effects },
@@ -89,7 +89,7 @@ export async function decideOn<S>(
   }
   const input = { snapshot, forecasts, stages, preset, solver, config, memory, plan, token, knownOffers, explains };
   const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
-  const lastRanMs = (job: JobId): EpochMs | null => sight.lastRanMs.get(job) ?? null;
+  const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,
     endings: endingsOf(decided.deliberation, { config, lastRanMs }),

@@ -9,7 +9,7 @@ import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
 
-/** What there is for what is left of a job that only runs: for its first running attempt, as of `atMs`. */
+/** Offers for the remaining work of a job whose tasks all run: for its first running attempt, as of `atMs`. */
 export interface RunningOffer {
   readonly attempt: AttemptId;
   readonly atMs: EpochMs;
@@ -27,16 +27,13 @@ export interface DecideInput<S> {
   readonly memory: DecisionMemory;
   readonly plan: PlanId;
   readonly token: number;
-  /** Of the deliberation before this one; empty or absent at first. */
+  /** Offers of the previous deliberation; empty or absent at first. */
   readonly knownOffers?: RunningOffers;
-  /**
-   * False where nobody reads explanations: none are made, nor what is appraised for them alone. The decision is the
-   * same.
-   */
+  /** False: no explanations, and no appraisals for them alone. The decision is the same. */
   readonly explains?: boolean;
 }
 
-/** What the stages answered, for explanations and tests. */
+/** Answers of the stages, for explanations and tests. */
 export interface Deliberation {
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
@@ -52,11 +49,11 @@ export interface Deliberation {
   /** Starts that wait for the first runs of their class. */
   readonly untold: ReadonlyMap<GroupId, number>;
   readonly purchases: readonly Purchase[];
-  /** What each purchased instance is for. */
+  /** Tasks and jobs of each purchased instance. */
   readonly lots: Lots;
-  /** Jobs of which something waits because their limit on money could be passed. */
+  /** Jobs with waiting work that could pass their limit on money. */
   readonly short: ReadonlyMap<JobId, Short>;
-  /** Jobs for which nothing is bought because a limit of the deployment could be passed, with the reason. */
+  /** Jobs without purchases because of a limit of the deployment, with the reason. */
   readonly heldUp: ReadonlyMap<JobId, string>;
   readonly releases: readonly Release[];
 }

@@ -1,4 +1,4 @@
-/** What a plan does to the world, with the key of each effect. */
+/** Effects of a plan, each with its key. */
 import { invariant } from '../../kernel/errors.ts';
 import {
   effectKey,
@@ -69,7 +69,7 @@ export function effectsOf<S>(
   return effects;
 }
 
-/** Names what the nth purchase of a plan brings. */
+/** Name of the nth purchase of a plan. */
 export const allocationKey = (plan: PlanId, purchase: number): EffectKey => effectKey(`${plan}/launch/${purchase}`);
 
 /** Attempts of each task that was tried among these; others of the same index may be there too. */
@@ -92,7 +92,7 @@ interface ReadyStart {
   readonly task: TaskRef;
   readonly instance: InstanceId;
   readonly reason: string;
-  /** Of a group whose tasks were never tried. */
+  /** True for a group of never-tried tasks. */
   readonly fresh: boolean;
 }
 
@@ -106,9 +106,8 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
   for (const g of snapshot.groups) {
     if (g.stage.gang && (placed.get(g.id) ?? 0) < g.count) held.add(g.id);
   }
-  // Tasks of a group are alike, so those that start now are its first ones: fresh tasks begin in the order of their
-  // index, which is all that is remembered of them (StageProgress). Going by the packer would skip those whose host is
-  // not up.
+  // Tasks of a group are alike, so its first tasks start. Fresh tasks must begin in the order of their index, because
+  // StageProgress keeps only the next index; the packer's order would skip tasks whose host is not up.
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const started = new Map<GroupId, number>();
   return placements.flatMap((p) => {

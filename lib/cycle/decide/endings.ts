@@ -26,34 +26,33 @@ import { isEnding, settleOrHold } from '../observe/observe.ts';
 import { chargedS, exitS, usdFor, usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** A job that cannot go on: nothing of it runs, and nothing of it will ever start. It fails, for this reason. */
+/** A job that cannot go on: none of its tasks runs or will ever start. It fails, for this reason. */
 export interface Ending {
   readonly job: JobId;
   readonly reason: string;
-  /** It was given up because it came too late to be worth anything. */
+  /** True if it was given up for being too late to be worth anything. */
   readonly late: boolean;
 }
 
 /**
- * How long a job waits for lower prices when its budget pays for none of now but could pay for usual ones: a day, over
- * which best-effort work loses what its worth can lose (lib/stages/value/jvusched.ts), and every hour of the day has
- * had its turn.
+ * Time for which a job waits for lower prices if its budget pays for none of the present ones, but for usual ones. A
+ * day: over it best-effort work loses all of its worth that it can lose (lib/stages/value/jvusched.ts), and it covers
+ * every hour of the day.
  */
 export const BUDGET_PATIENCE_S: Seconds = seconds(86_400);
 
 export interface EndingContext {
   readonly config: Pick<SchedulerConfig, 'slotS' | 'lookAheadSlots' | 'billing' | 'cyclePeriodS' | 'startDelayMaxS'>;
-  /** When the last attempt of a job with a budget ended; null for none. */
+  /** End of the last attempt of a job with a budget; null: none. */
   readonly lastRanMs: (job: JobId) => EpochMs | null;
 }
 
 /**
- * Jobs that would wait for ever, as this cycle's decision shows:
- * - late: the deadline has passed, and finishing what waits is worth nothing now or at any later time;
- * - budget: what is spent and the least that the rest may cost pass `maxCostUsd`. Where only today's prices are too
+ * Jobs that would wait for ever, by this cycle's decision:
+ * - late: the deadline has passed, and finishing the waiting work is worth nothing now or later;
+ * - budget: the spending and the least cost of the remaining work pass `maxCostUsd`. If only today's prices are too
  *   high, the job waits for lower ones: until its deadline, at most for BUDGET_PATIENCE_S since it last ran or was
  *   submitted.
- *
  * O(groups), and O(pools x slots) for each group that a budget holds up.
  */
 export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
@@ -73,7 +72,7 @@ export function endingsOf(d: Deliberation, context: EndingContext): Ending[] {
   });
 }
 
-/** Brings jobs to their end; what depends on them follows in the next cycle. */
+/** Ends jobs; jobs that depend on them follow in the next cycle. */
 export function giveUp(state: WorkingState, endings: readonly Ending[], at: EpochMs): void {
   for (const { job: id, reason, late } of endings) {
     const job = state.jobs.get(id);
@@ -83,16 +82,16 @@ export function giveUp(state: WorkingState, endings: readonly Ending[], at: Epoc
   }
 }
 
-/** `groups`: what could start now; empty when something waits for anything else than that. */
+/** `groups`: groups that could start now; empty if something waits for other reasons. */
 function tooLate(d: Deliberation, job: Job, groups: readonly PendingGroup[]): string | null {
   const { nowMs } = d.snapshot;
-  // Stages before the last are worth nothing earlier than the job; a job is not given up before its deadline for that.
+  // Stages before the last lose their worth before the job does; a job is not given up before its deadline for that.
   if (job.deadlineMs === null || gt(job.deadlineMs, nowMs)) return null;
   const missed = `deadline missed: it was ${instant(job.deadlineMs)}`;
   const stated = job.spec.value.worthlessAfterS;
   const worthlessMs = stated === null ? null : plus(job.deadlineMs, stated);
   if (groups.length === 0) {
-    // What waits for something else has no curve of its own yet; what the user said holds for it as well.
+    // Work that waits for other reasons has no curve of its own yet; the user's value settings hold for it as well.
     if (worthlessMs === null || gt(worthlessMs, nowMs)) return null;
   } else if (!groups.every((g) => worthNothing(d.worths.groups.get(g.id)?.curve, nowMs))) return null;
   if (worthlessMs === null) return `${missed}, and finishing later is worth nothing`;
@@ -131,9 +130,9 @@ function unaffordable(
 }
 
 /**
- * The least that one task of a group may cost, US dollars: by the offers, and by the lowest price that any pool which
- * its constraints allow has now, on average or by expectation within the look-ahead, also one that is closed now. Below
- * what any plan would reckon with: a job is given up only when that is too much.
+ * Lower bound of the cost of one task of a group, US dollars: by the offers, and by the lowest price of any allowed
+ * pool, open or not, now, on average or by expectation within the look-ahead. It lies below the costs in any plan,
+ * because a job is given up only if even this is too much.
  */
 function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContext['config']): number {
   const forecast = d.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
@@ -152,8 +151,8 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
 }
 
 /**
- * The least that an instance for one task of the groups may cost, start-up and what billing rounds up included; 0 where
- * an instance is there that may take it.
+ * Lower bound of the cost of an instance for one task of the groups, start-up and rounding of bills included; 0 if a
+ * live instance may take it.
  */
 function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], config: EndingContext['config']): number {
   const may = (g: PendingGroup, pool: Pool): boolean =>
@@ -172,7 +171,7 @@ function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], conf
   return leastUsd === Infinity ? 0 : leastUsd;
 }
 
-/** Groups of which something starts or is bought for. What its limit holds up has a start in the plan, and no place. */
+/** Groups with starts or purchases. A group held up by its limit has a start in the plan, and no placement. */
 function startedGroups(d: Deliberation, overBudget: Set<GroupId>): ReadonlySet<GroupId> {
   const placed = new Set<GroupId>();
   if (d.short.size > 0) {

@@ -6,10 +6,7 @@ import type { MarketForecast } from '../../domain/forecasts.ts';
 import { RECORDED_S } from '../../policy/asks.ts';
 import { seconds } from '../../kernel/units.ts';
 
-/**
- * What was forecast of an instance that is bought: kept with it, to be compared with what becomes of it. Null on
- * demand.
- */
+/** Forecast for an instance at its purchase, kept with it to be compared with its end. Null for on-demand. */
 export function forecastAtPurchase(
   { pools }: Pick<Snapshot, 'pools'>,
   market: MarketForecast,

@@ -1,10 +1,9 @@
 /**
  * Finds the jobs that keep a decision from being made, so that all others are decided on. A decision that throws or
- * does not end says nothing of the job behind it, so groups of jobs are tried and split.
- *
+ * does not end does not name the job behind it, so groups of jobs are tried and split.
  * Suspects are tried newest first, in groups of 1, 2, 4, ... : a job that stops the cycle mostly is a new one. A group
  * that fails is halved, down to one job, which is held. Groups are tried without the other suspects, so the size of the
- * whole workload never counts against a job. With f faulty jobs among n this takes O(f log n) trials that fail, each
+ * whole workload never counts against a job. With f faulty jobs among n this takes O(f log n) failing trials, each
  * bounded.
  */
 import { EbbError, messageOf } from '../../kernel/errors.ts';
@@ -19,7 +18,7 @@ export type TrialOutcome =
   | { readonly status: 'threw'; readonly error: string }
   | { readonly status: 'stuck'; readonly afterMs: number };
 
-/** What is tried: the snapshot without some jobs, or (`probe`) with a plain one in their place. */
+/** Input of a trial: the snapshot without some jobs, or (`probe`) with a plain one in their place. */
 export interface Tried {
   readonly aside: ReadonlyMap<JobId, Aside>;
   readonly probe: boolean;
@@ -29,13 +28,13 @@ export const triedOn = (snapshot: Snapshot, { aside, probe }: Tried): Snapshot =
   return probe ? probed(without) : without;
 };
 
-/** Decides on it, within `limitMs` where the driver can bound it. Never rejects for what a job does. */
+/** Decides on it, within `limitMs` if the driver can bound it. Never rejects for a fault of a job. */
 export type Trial = (tried: Tried, limitMs: number) => Promise<TrialOutcome>;
 
 /** A place for trials, until it is closed. */
 export interface Trials {
   readonly trial: Trial;
-  /** Wall time, ms: bounds what the trials take together. Where none may be read it stands still. */
+  /** Wall time, ms: bounds all trials together. A clock that stands still, if no wall time may be read. */
   readonly nowMs: () => number;
   readonly close: () => Promise<void>;
 }
@@ -54,11 +53,11 @@ export const trialsInProcess = (decide: (tried: Tried) => Promise<Decision>): Tr
 });
 
 export interface IsolationLimits {
-  /** Wall time of a trial of several jobs. Short: a slow group is halved, which costs nobody anything. */
+  /** Time limit of a trial of several jobs. Short, because halving a slow group harms nobody. */
   readonly groupMs: number;
-  /** Wall time of a trial of one job, which is held when it takes longer. */
+  /** Time limit of a trial of one job; a slower job is held. */
   readonly jobMs: number;
-  /** Wall time of a trial of all that are found innocent. */
+  /** Time limit of a trial of all innocent jobs together. */
   readonly allMs: number;
   /** Wall time after which nothing more is tried but the decision itself. */
   readonly budgetMs: number;
@@ -76,7 +75,7 @@ export interface IsolationInput {
 }
 
 export interface Isolated {
-  /** For all jobs that are neither held nor undecided. */
+  /** Decision on all jobs that are neither held nor undecided. */
   readonly decision: Decision;
   readonly held: readonly Held[];
   /** Jobs that were left out of the decision because the budget, or the time for one decision, did not suffice. */
@@ -85,14 +84,14 @@ export interface Isolated {
 
 const UNDECIDED: Aside = { why: 'undecided', detail: 'the scheduler looks for the job that stops its decisions' };
 
-/** What an isolation has come to, as a decision. */
+/** Result of an isolation, as a decision. */
 export const decisionOf = ({ decision, held, undecided }: Isolated): Decision => ({
   ...decision,
   ...(held.length > 0 ? { held } : {}),
   ...(undecided.length > 0 ? { undecided: undecided.length } : {}),
 });
 
-/** Null where a decision fails on a plain job as well, or without any: none of the jobs is to blame. */
+/** Null if a decision also fails on a plain job, or without any: none of the jobs is to blame. */
 export async function isolate(input: IsolationInput): Promise<Isolated | null> {
   const search = new Search(input);
   if (!(await search.worksWithoutAll())) return null;
@@ -133,7 +132,7 @@ class Search {
     }
   }
 
-  /** For the innocent, together. Faults that only come of several jobs are found here. */
+  /** Decides on the innocent jobs together, which finds faults of combinations. */
   async decide(): Promise<Isolated> {
     let jobs = this.#innocent.toSorted();
     for (;;) {
@@ -156,10 +155,7 @@ class Search {
     }
   }
 
-  /**
-   * The job with which a decision begins to throw as jobs are added, oldest first. Null when none could be told in
-   * time.
-   */
+  /** The job with which a decision begins to throw as jobs are added, oldest first. Null if time runs out. */
   async #firstToFail(jobs: readonly JobId[]): Promise<JobId | null> {
     let works = 0;
     let fails = jobs.length;
@@ -173,7 +169,7 @@ class Search {
     return jobs[fails - 1] ?? null;
   }
 
-  /** A decision in which these are the only suspects. */
+  /** Trial with these jobs as the only suspects. */
   #with(jobs: readonly JobId[], limitMs: number, probe = false): Promise<TrialOutcome> {
     const aside = new Map<JobId, Aside>(this.#suspects.map((id) => [id, UNDECIDED]));
     for (const { job, reason } of this.#held) aside.set(job, { why: 'held', detail: `held: ${reason}` });
@@ -186,7 +182,7 @@ class Search {
   }
 }
 
-/** In groups of 1, 2, 4, ... */
+/** Groups of 1, 2, 4, ... */
 function doubling(jobs: readonly JobId[]): JobId[][] {
   const groups: JobId[][] = [];
   for (let from = 0, size = 1; from < jobs.length; from += size, size *= 2) {

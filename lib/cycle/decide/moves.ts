@@ -1,7 +1,7 @@
 /**
- * What becomes of moves. A move has a target: the task is stopped once an instance with room for it is up, and the next
- * plan starts it there before it decides about anything else. A move that would not end there does not begin. Which
- * work moves, and why, is the move stage's judgement (lib/stages/move).
+ * Course of moves. A move has a target: the task is stopped once an instance with room for it is up, and the next plan
+ * starts it there before it decides about anything else. A move that would not end there does not begin. The choice of
+ * moves is the move stage's judgement (lib/stages/move).
  */
 import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
@@ -33,7 +33,7 @@ export interface Arrivals {
   readonly arrived: ReadonlySet<GroupId>;
 }
 
-/** What placing moves looks at. */
+/** Input for placing moves. */
 export interface PlacingContext extends SceneContext {
   readonly place: PlacePolicy;
   readonly leftOf: (running: RunningTask) => Seconds;
@@ -56,8 +56,8 @@ export function movesOf({ moves }: Allotment, worths: Worths): readonly PlannedM
 type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
 
 /**
- * Hosts on spot, or not on spot, that a stage's constraints allow: one answer for all tasks of the stage, which the
- * packer asks once.
+ * Hosts on spot, or off spot, that a stage's constraints allow: one function per stage and side, so that the packer
+ * asks it once.
  */
 function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
   const known = { spot: new Map<StageSpec, Side>(), nonInterruptible: new Map<StageSpec, Side>() };
@@ -74,8 +74,8 @@ function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
 }
 
 /**
- * Keeps room for attempts that are stopping to go on elsewhere, on their target if they have one: without it their new
- * instance would be given back first.
+ * Reserves room for stopping attempts that go on elsewhere, on their target if they have one: otherwise their new
+ * instance would be released first.
  */
 export function placeReturning(context: PlacingContext, returning: readonly RunningTask[], hosts: readonly Host[]) {
   const sides = sidesOf();
@@ -91,8 +91,8 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
         need: r.attempt.resources,
         runtimeS: context.leftOf(r),
         gang: null,
-        // Spot is left for being unsafe. Anything else is left for spot, or for somebody more urgent, and then there is
-        // hardly room on spot: what there is may be kept for it until it has stopped.
+        // Work that leaves spot must not return to it. Other work returns to spot, or stops for more urgent work; then
+        // spot has hardly any room, and what there is may be reserved until the stop is over.
         ...(target === undefined ? sides(r.stage, !fromSpot) : { allowed: (host) => isOn(host, target) }),
       },
     ];
@@ -152,7 +152,7 @@ export function placeMoves(context: PlacingContext, moves: readonly PlannedMove[
   };
 }
 
-/** What still needs a place is bought for like work that waits. */
+/** Moves without room join the demand for purchases of their group. */
 export function leftoversOf(
   { groups, offers }: AppraisedMoves,
   unplaced: readonly PlannedMove[],

@@ -8,9 +8,8 @@ import type { OrderInput, OrderPolicy, Started } from '../../policy/contracts.ts
 import { MOST_ROUNDS, type Purse } from '../money/purse.ts';
 
 /**
- * Starts that have room and that their jobs' limits pay for. Room of a start that is refused goes to others: without
- * that, instances that were bought for them would be given back and bought again. O(starts) per round, one round where
- * nothing is refused.
+ * Starts with room whose jobs' limits pay for them. Room of refused starts goes to others: otherwise instances bought
+ * for those would be released and bought again. O(starts) per round, one round without refusals.
  */
 export function paidStarts(
   input: OrderInput,

@@ -8,9 +8,9 @@ import { pendingAgain } from '../../policy/pending-again.ts';
 import type { DecideInput, RunningOffer, RunningOffers } from './deliberation.ts';
 
 /**
- * Every running job is at another point of its work and its market risk is another, so that each costs an appraisal of
- * its own; nothing is decided by it. So it is made when a job's first attempt is a new one, and again after this many
- * cycle periods, for this many jobs in one cycle: the oldest first.
+ * Age of a running job's appraisal, in cycle periods, after which it is renewed, and the number of renewals per cycle,
+ * the oldest first. Progress and market risk differ between running jobs, so each needs an appraisal of its own, for
+ * explanations alone. A new first attempt also renews it.
  */
 const FRESH_PERIODS = 5;
 const MOST_PER_CYCLE = 16;
@@ -21,7 +21,7 @@ interface RunningGroup {
   readonly worth: Worth;
 }
 
-/** Jobs of which nothing waits, as groups to appraise: only those whose appraisal is due. */
+/** Jobs whose tasks all run, as groups to appraise: only those whose appraisal is due. */
 export function runningGroups<S>(input: DecideInput<S>, worths: Worths): readonly RunningGroup[] {
   const { snapshot, config, knownOffers } = input;
   const freshS = seconds(FRESH_PERIODS * config.cyclePeriodS);
@@ -54,7 +54,7 @@ const isFresh = (
   of: { readonly nowMs: EpochMs; readonly freshS: Seconds },
 ): boolean => known !== undefined && known.attempt === running.attempt.id && lt(of.nowMs, plus(known.atMs, of.freshS));
 
-/** Never made comes before all that was made. */
+/** Missing appraisals come first. */
 const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
   a === undefined || b === undefined
     ? Number(a !== undefined) - Number(b !== undefined)
@@ -65,8 +65,8 @@ const oldestFirst = (a: EpochMs | undefined, b: EpochMs | undefined): number =>
         : 0;
 
 /**
- * Offers for what waits, and, for explanations alone, for what runs. Apart, because a task that runs is no demand that
- * an instance could be bought for.
+ * Offers for waiting work, and, for explanations alone, for running work. Two calls, because running work is no demand
+ * for purchases.
  */
 export function appraiseAll<S>(
   stages: Pick<Stages<S>, 'appraise'>,
@@ -86,7 +86,7 @@ export function appraiseAll<S>(
   return new Map([...waiting, ...going]);
 }
 
-/** What was appraised now, and for jobs that still only run what was known before. */
+/** New appraisals, and the known ones of jobs whose tasks still all run. */
 export function runningOffersOf<S>(
   { snapshot, knownOffers }: DecideInput<S>,
   running: readonly RunningGroup[],

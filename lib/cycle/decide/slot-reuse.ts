@@ -1,22 +1,18 @@
 /**
- * Slot reuse between decisions: a place that a task leaves is given to the next task that waits for room, as the last
- * decision orders them, without deciding anew. A decision costs O(all that waits), giving a place on costs O(what
- * ended). So short tasks follow one another at the pace of the world, not at that of decisions.
- *
- * An instance that comes up begins with what the decision meant for it, placed there or bought for.
- *
- * Nothing is given on that a decision would have to judge:
+ * Slot reuse between decisions: a slot that a task leaves goes to the next task that waits for room, in the order of
+ * the last decision. A decision costs O(all waiting work), a reuse costs O(ended tasks). So short tasks follow one
+ * another at the pace of the world, not at that of decisions.
+ * An instance that comes up begins with the tasks that the decision placed there, or bought it for.
+ * Reuse never replaces a judgement:
  * - only room that tasks have left since the decision, on instances that are up and keep all their tasks;
- * - the head of the queue has it or nobody: what waits before others is never overtaken because it needs more, or
- *   another pool;
- * - the appraisal offers its group capacity of that purchase option, and a task before a deadline this very pool, while
- *   it is not guarded; what is meant for spot never keeps an on-demand instance;
- * - tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
+ * - the head of the queue gets it or nobody does: a task is never overtaken because it needs more, or another pool;
+ * - the appraisal must offer the group capacity of that purchase option, and a task with a deadline this very pool,
+ *   while it is not guarded; work meant for spot never holds an on-demand instance;
+ * - only tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
  * - no job with a limit on money, and nothing at all beside gangs, moves, pre-emptions or limits of the deployment.
- * What is not given on waits for the next decision, which is then asked for at once.
- *
- * In memory alone: it is made from a decision and goes with the next one. A crash loses nothing, as what is started is
- * recorded first.
+ * Remaining slots wait for the next decision, which is then requested at once.
+ * State is in memory alone: it is made from a decision and ends with the next one. A crash loses nothing, because
+ * starts are recorded first.
  */
 import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { effectKey, instanceOf } from '../../kernel/ids.ts';
@@ -43,14 +39,14 @@ interface Waiting {
   readonly group: PendingGroup;
   readonly worth: Worth | undefined;
   readonly offers: readonly Offer[];
-  /** Done before an instance that is bought for it would be up. */
+  /** True if it ends before an instance bought for it would be up. */
   readonly isShort: boolean;
   /** Its job has a limit on money: its starts are a decision's. */
   readonly isBarred: boolean;
-  /** How many of its tasks may still be given a place. */
+  /** Tasks that may still get a slot. */
   left: number;
-  /** How many of its listed members were looked at. */
-  looked: number;
+  /** Listed members examined so far. */
+  examined: number;
 }
 
 type Start = Extract<Effect, { kind: 'start' }>;
@@ -87,7 +83,7 @@ export class SlotReuse {
   /** First of the queue that may have tasks left. */
   #head = 0;
 
-  /** Whether anything that waits or runs has a deadline. */
+  /** True if any waiting or running work has a deadline. */
   readonly hasDeadlines: boolean;
 
   private constructor(
@@ -117,9 +113,7 @@ export class SlotReuse {
     return new SlotReuse(d, of, queue);
   }
 
-  /**
-   * Whether what happened asks for a decision: a task failed, or something waited for what is done now. O(what ended).
-   */
+  /** True if a decision is needed: a task failed, or something waited for work that has ended. O(ended tasks). */
   asksForDecision(left: readonly Left[], state: Pick<WorkingState, 'jobs'>): boolean {
     return left.some(({ attempt, outcome }) => {
       if (outcome !== 'succeeded') return true;
@@ -131,9 +125,9 @@ export class SlotReuse {
   }
 
   /**
-   * Gives on what tasks have left; each start is to be recorded in the state before the next one is looked for. True
-   * where room is left that only a decision can give, or nothing waits for room any more. O(what left + what is given
-   * on), and once O(queue) in all.
+   * Reuses slots that tasks have left; each start must be recorded in the state before the next one is searched. True
+   * if room is left that only a decision can give, or nothing waits for room any more. O(ended tasks + reuses), and
+   * once O(queue) in all.
    */
   give({ left, cameUp }: Pick<Observed, 'left' | 'cameUp'>, seen: Seen, record: (start: Start) => void): boolean {
     for (const { attempt } of left) this.#leave(attempt, seen.state);
@@ -161,7 +155,7 @@ export class SlotReuse {
     return needsDecision;
   }
 
-  /** Starts what is meant for an instance that is up now. False where that leaves room, or there is nothing. */
+  /** Starts the tasks meant for an instance that is up now. False if that leaves room, or there are none. */
   #begin(id: InstanceId, seen: Seen, record: (start: Start) => void): boolean {
     const view = seen.instances.get(id);
     if (view === undefined || view.instance.state !== 'ready') return false;
@@ -224,7 +218,7 @@ export class SlotReuse {
     return isOffered && worth !== undefined && !isGuarded(worth, nowMs, this.#config.cyclePeriodS);
   }
 
-  /** Its next task that waits still; null when there is none. */
+  /** Next waiting task of the group; null: none. */
   #takeMember(waiting: Waiting, job: Job, { state, nowMs }: Pick<Seen, 'state' | 'nowMs'>): Member | null {
     const { members, stage } = waiting.group;
     const earliestMs = job.stages.find((s) => s.name === stage.name)?.notBeforeMs;
@@ -238,8 +232,8 @@ export class SlotReuse {
       const progress = job.stages.find((s) => s.name === stage.name);
       return progress === undefined || progress.nextFresh >= progress.tasks ? null : take(progress.nextFresh, 1);
     }
-    while (waiting.looked < members.indices.length) {
-      const index = members.indices[waiting.looked++] as number;
+    while (waiting.examined < members.indices.length) {
+      const index = members.indices[waiting.examined++] as number;
       const known = state.triedTask({ job: job.id, stage: stage.name, index });
       if (known?.state !== 'waiting' || (known.notBeforeMs !== null && gt(known.notBeforeMs, nowMs))) continue;
       return take(index, known.attempts + 1);
@@ -257,7 +251,7 @@ const startOf = ({ task, attempt }: Member, instance: InstanceId, reason: string
   reason,
 });
 
-/** The job of what waits, unless nothing of it may start any more. */
+/** Job of a waiting group, unless none of its tasks may start any more. */
 function mayStart({ group, left }: Waiting, { jobs }: WorkingState): Job | null {
   const job = left === 0 ? undefined : jobs.get(group.job);
   if (job === undefined || isOver(job.state) || isEnding(job) || job.held !== undefined) return null;
@@ -276,11 +270,11 @@ function waitingOf(
     isShort: of.isShort,
     isBarred: d.snapshot.budgets?.has(group.job) === true,
     left: of.tasks,
-    looked: 0,
+    examined: 0,
   };
 }
 
-/** What a decision places on instances that are starting, or buys them for. */
+/** Tasks that a decision places on starting instances, or buys instances for. */
 function meantFor(
   d: Deliberation,
   { plan, config }: { readonly plan: PlanId; readonly config: SchedulerConfig },

@@ -1,7 +1,4 @@
-/**
- * Attempts that stop: of jobs that end, of gangs that are no longer whole, of the plan's pre-emptions, and of moves
- * that begin.
- */
+/** Stops of attempts: of jobs that end, of broken gangs, of the plan's pre-emptions, and of moves that begin. */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
@@ -65,7 +62,7 @@ export function stopsOf(
       stop(m.running, {
         why: 'preempted',
         reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
-        // A gang begins again as a whole, wherever there is room for all of it.
+        // A gang restarts as a whole, wherever there is room for all of it.
         ...(m.running.stage.gang ? {} : { to: host.instance.id }),
       });
       continue;
@@ -82,7 +79,7 @@ function whyEnding(job: Job): string | null {
   return job.stages.some((s) => s.failed > 0) ? 'a task of the job failed with no retries left' : job.stateReason;
 }
 
-/** A gang of which some run and some wait can make no progress. */
+/** A gang of running and waiting tasks makes no progress. */
 function brokenGang(snapshot: Snapshot, r: RunningTask): boolean {
   const stage = snapshot.jobs.get(r.attempt.job)?.stages.find((s) => s.name === r.attempt.stage);
   return stage !== undefined && (stage.waiting > 0 || stage.nextFresh < stage.tasks);

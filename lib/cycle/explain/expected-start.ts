@@ -10,7 +10,7 @@ import { begunBy, doneOnceS, type Begun } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from '../decide/deliberation.ts';
 
-/** Room that comes free: when a task is expected to end, seconds from now, and what it takes until then. */
+/** Room in use: the expected end of a task, seconds from now, and its vCPUs until then. */
 export interface Busy {
   readonly inS: number;
   readonly milliCpu: number;
@@ -20,9 +20,9 @@ export interface Busy {
 export interface Queued {
   readonly group: GroupId;
   readonly tasks: number;
-  /** Of one task. */
+  /** Per task. */
   readonly milliCpu: number;
-  /** Of one task. */
+  /** Per task. */
   readonly runtimeS: number;
   /** All tasks start together. */
   readonly gang: boolean;
@@ -32,19 +32,19 @@ export interface RoomForecast {
   /** Under the vCPU limit and taken by nothing. */
   readonly freeMilliCpu: number;
   readonly ends: readonly Busy[];
-  /** Who takes room first goes first. */
+  /** In the order of service. */
   readonly queue: readonly Queued[];
 }
 
-/** Steps of the simulation per end and group: what lies further ahead is not foretold. */
+/** Steps of the simulation per end and group; no start beyond them is predicted. */
 const STEPS_EACH = 4;
 
 /**
- * When the first task of each waiting group is expected to start, seconds from now: the queue in its order, no one
- * overtaking, on the room that ends leave and give back again as the started tasks end (list scheduling, Graham 1969).
- * Never before the first end: the plan has just found that there is no room now, whatever the sum of free vCPUs says
- * (it may be in pieces, or no pool sells it). Groups without an answer start later than can be foretold.
- * Room is counted in vCPUs, for the limit is. O((ends + groups) log(ends + groups)).
+ * Expected start of the first task of each waiting group, seconds from now: the queue in its order, without overtaking,
+ * on room that ends free and started tasks take until they end (list scheduling, Graham 1969). Never before the first
+ * end: the plan has just found no room, whatever the sum of free vCPUs (it may be in pieces, or no pool sells it).
+ * Groups without an answer start beyond the prediction. Room is counted in vCPUs, as the limit is. O((ends + groups)
+ * log(ends + groups)).
  */
 export function expectedStartsS(of: RoomForecast): Map<GroupId, number> {
   const starts = new Map<GroupId, number>();
@@ -76,7 +76,7 @@ export function expectedStartsS(of: RoomForecast): Map<GroupId, number> {
   return starts;
 }
 
-/** Tasks of a group that wait for room, and the median of what each has yet to run. */
+/** Waiting tasks of a group, and the median of their remaining running time. */
 interface WaitsForRoom {
   readonly group: PendingGroup;
   readonly tasks: number;
@@ -84,8 +84,8 @@ interface WaitsForRoom {
 }
 
 /**
- * What a decision lets wait for room, in the order in which it is to have it: by what it brings per vCPU and second.
- * `more`: tasks that wait besides those of the allotment.
+ * Groups that wait for room, in their order: by worth per vCPU and second. `more`: waiting tasks besides those of the
+ * allotment.
  */
 export function waitingForRoom(
   d: Deliberation,
@@ -108,7 +108,7 @@ export function waitingForRoom(
     .sort((a, b) => b.density - a.density || (a.group.id < b.group.id ? -1 : 1));
 }
 
-/** Of the groups that this decision lets wait for room: seconds from now. */
+/** Expected start of groups that wait for room: seconds from now. */
 export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
   const waiting = waitingForRoom(d);
   if (waiting.length === 0) return new Map();
@@ -127,14 +127,14 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
   return expectedStartsS({ freeMilliCpu, ends, queue });
 }
 
-/** What finishing one task now is worth for each vCPU and second that it takes. */
+/** Worth of finishing one task now, per vCPU and second that it takes. */
 function density(d: Deliberation, group: PendingGroup, runtimeS: number): number {
   const worth = d.worths.groups.get(group.id);
   if (worth === undefined) return 0;
   return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(raw(group.need.cpu) * runtimeS, 1e-9);
 }
 
-/** Median of what a task has yet to run. */
+/** Median of a task's remaining running time. */
 type MedianLeftS = (forecast: RuntimeForecast | undefined, of: Begun) => number;
 
 /** Remembers the medians of whole tasks. */
@@ -148,7 +148,7 @@ function medians(): MedianLeftS {
       medianS = known ?? raw(quantile(forecast.runtime, 0.5));
       if (known === undefined) whole.set(forecast, medianS);
     }
-    // What has outlived its median is taken to be half-way, as domain/distribution.ts does with whole forecasts.
+    // A task beyond its median counts as half-way, as domain/distribution.ts does with whole forecasts.
     return (medianS > onceS ? medianS : 2 * onceS) - raw(of.keptS);
   };
 }
@@ -159,7 +159,7 @@ const runningEnds = (d: Deliberation, leftS: MedianLeftS): Busy[] =>
     milliCpu: raw(running.attempt.resources.cpu),
   }));
 
-/** Of what this decision starts, also on instances that are still to come. */
+/** Ends of the tasks that this decision starts, also on coming instances. */
 const startingEnds = (d: Deliberation, groups: ReadonlyMap<GroupId, PendingGroup>): Busy[] =>
   d.allotment.starts.flatMap(({ option, count }) => {
     const group = groups.get(option.group);

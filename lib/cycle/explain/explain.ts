@@ -26,16 +26,15 @@ type Placed = Explanation['placed'][number];
  * `considered`.
  */
 const MAX_SEEN = 1;
-/** Of what runs of a job, to find them: a thousand tasks are mostly on a few instances. */
-const MOST_LOOKED_AT = 64;
+/** Running tasks of a job that are examined for its instances: a thousand tasks are mostly on a few instances. */
+const MOST_EXAMINED = 64;
 const HOUR = seconds(3600);
 /** Offers kept in one job's record. */
 const MAX_CONSIDERED = 12;
 
 /**
- * Why each active job is where it is, from what the stages answered: for what waits, the reason, what would change it
- * and when it is expected to start; for what runs or starts, the pool and why it. One record per job is stored and
- * everything that people read is rendered from it.
+ * Explanation of each active job from the answers of the stages. Waiting work: reason, remedy, expected start. Running
+ * or starting work: the pool and why it was chosen. One record per job is stored, and every view is rendered from it.
  */
 export function explain(d: Deliberation): Explanation[] {
   const index = indexByJob(d);
@@ -47,7 +46,7 @@ export function explain(d: Deliberation): Explanation[] {
 interface Index {
   readonly groups: ReadonlyMap<JobId, readonly PendingGroup[]>;
   readonly placedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
-  /** Tasks for which room is being made, by group and instance. */
+  /** Tasks for which room is reserved, by group and instance. */
   readonly reservedOn: ReadonlyMap<GroupId, ReadonlyMap<string, number>>;
   readonly waits: ReadonlyMap<GroupId, Deliberation['allotment']['waits'][number]>;
   readonly deferred: ReadonlyMap<GroupId, readonly Deliberation['allotment']['deferred'][number][]>;
@@ -57,13 +56,13 @@ interface Index {
   readonly quotes: ReadonlyMap<PoolId, UsdPerHour | null>;
   readonly pools: ReadonlyMap<PoolId, Pool>;
   readonly instances: Deliberation['snapshot']['instances'];
-  /** Price and risk of spot instances in words, by pool and bid: said once for all that were bought alike. */
+  /** Price and risk of spot instances in words, by pool and bid: built once for all equal purchases. */
   readonly terms: Map<PoolId, Map<Bid, string>>;
   /** Forecasts by pool and bid, alike for all jobs. */
   readonly seen: Map<string, ForecastSeen>;
   /** Seconds from now until groups that wait for room are expected to start. */
   readonly startsInS: ReadonlyMap<GroupId, number>;
-  /** Tasks that instances are bought for in this decision. */
+  /** Tasks for which this decision buys instances. */
   readonly boughtTasks: ReadonlyMap<GroupId, number>;
 }
 
@@ -106,7 +105,7 @@ function tasksByPlace(placements: readonly Placement[]): Map<GroupId, Map<string
   return places;
 }
 
-/** Without asking any policy: what a job is set aside for may be at work in any of them. */
+/** Asks no policy: the fault for which a job is set aside may strike in any of them. */
 function explainSetAside(d: Deliberation, { job, why, detail }: SetAside, index: Index): Explanation {
   const placed = (index.running.get(job.id) ?? []).flatMap(({ attempt, stage }): Placed[] => {
     const view = index.instances.get(attempt.instance);
@@ -152,7 +151,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   }));
   const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
-  // Array.sort is stable: causes of one rank stay in the order of the stages.
+  // Array.sort is stable: causes of one rank keep the order of the stages.
   waiting.sort((a, b) => CAUSES.indexOf(a.why) - CAUSES.indexOf(b.why));
   const first = groups[0];
   const offers = first === undefined ? d.runningOffers.get(job.id)?.offers : d.offers.get(first.id);
@@ -177,8 +176,8 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
 }
 
 /**
- * Causes of waiting, those that somebody can act on first. A stage that waits for another stage follows from what that
- * one waits for: it comes last.
+ * Causes of waiting, those with a remedy first. A stage that waits for another stage comes last, because the other
+ * one's cause is the real one.
  */
 const CAUSES: readonly WaitReason[] = [
   'cancelling',
@@ -263,7 +262,7 @@ function forecastSeen(
   index: Index,
   of: { readonly running: readonly RunningTask[]; readonly offers: readonly Pick<Offer, 'pool' | 'bid'>[] },
 ): Pick<Explanation, 'forecast'> {
-  const running = of.running.slice(0, MOST_LOOKED_AT);
+  const running = of.running.slice(0, MOST_EXAMINED);
   const held = running.flatMap(({ attempt }) => index.instances.get(attempt.instance)?.instance ?? []);
   const seen = new Map<string, ForecastSeen>();
   for (const { pool: id, bid } of held.length > 0 ? held : of.offers) {
@@ -294,7 +293,7 @@ interface Said {
   readonly placed: Placed[];
 }
 
-/** What becomes of one group this cycle: some start, some wait for an instance that is coming up, the rest waits. */
+/** Explains one group: some tasks start, some wait for a coming instance, the others wait. */
 function explainGroup(d: Deliberation, group: PendingGroup, index: Index, out: Said): void {
   const onPlaces = explainPlaced(d, group, index, out) + explainRoom(d, group, index, out);
   explainBought(d, group, { index, accounted: onPlaces }, out);
@@ -358,10 +357,7 @@ function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Sa
   return accounted;
 }
 
-/**
- * Tasks that the plan starts and that have no place: their instances are bought, or cannot be. `accounted`: those that
- * have one.
- */
+/** Planned starts without placement: their instances are bought, or cannot be. `accounted`: those with a slot. */
 function explainBought(
   d: Deliberation,
   group: PendingGroup,
@@ -414,7 +410,7 @@ function explainBought(
   }
 }
 
-/** Tasks that start later in the window, and tasks that start neither now nor then. */
+/** Tasks that start later in the window, and tasks without a start in it. */
 function explainWaits(d: Deliberation, group: PendingGroup, index: Index, out: Said): void {
   const { limits } = d.snapshot;
   const deferred = index.deferred.get(group.id) ?? [];
@@ -429,7 +425,7 @@ function explainWaits(d: Deliberation, group: PendingGroup, index: Index, out: S
       expectedStartMs: option.startMs,
     });
   }
-  // What has neither a start now nor one later in the window.
+  // Tasks without a start in the window.
   const rest = (wait?.count ?? 0) - deferred.reduce((n, x) => n + x.count, 0);
   if (wait !== undefined && rest > 0) {
     out.waiting.push({
@@ -443,13 +439,13 @@ function explainWaits(d: Deliberation, group: PendingGroup, index: Index, out: S
   }
 }
 
-/** Null for what waits for something else than room, and for what starts later than can be foretold. */
+/** Null if a group waits for anything but room, or starts beyond the prediction. */
 function expectedStart(d: Deliberation, group: GroupId, index: Index): EpochMs | null {
   const inS = index.startsInS.get(group);
   return inS === undefined ? null : plus(d.snapshot.nowMs, seconds(inS));
 }
 
-/** Of what waits for a quota of the account, which no limit of the deployment raises. */
+/** Remedy for a wait; a quota of the account is not raised by a limit of the deployment. */
 const whatEndsWait = ({ why, quota }: Deliberation['allotment']['waits'][number], limits: Limits): string =>
   quota === undefined
     ? whatWouldChange(why, limits)
@@ -496,7 +492,7 @@ function headline(job: Job, waiting: readonly Waiting[], placed: readonly Placed
   return main === undefined || running > 0 ? counts : `${counts}: ${main.detail}`;
 }
 
-/** What keeps all tasks from starting is said beside those that run, too. */
+/** A cause that keeps all tasks from starting is named even if others run. */
 function diskHeadline(job: Job, waiting: readonly Waiting[], placed: readonly Placed[]): string {
   const count = (of: readonly { readonly tasks: number }[]): number => of.reduce((n, one) => n + one.tasks, 0);
   const counts = countsText(job, count(placed), count(waiting));

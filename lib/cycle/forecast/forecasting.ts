@@ -1,10 +1,9 @@
 /**
  * The market's forecast of one decision: the trained model is asked once, in one batch, about every bid that the stages
- * can ask about; they themselves wait for nothing. Where there is no model, or it does not answer, history does, and
- * the forecast's origin says so.
- *
- * Lifecycle: one for the process. What it remembers is a function of the price history alone, so that another process
- * answers alike.
+ * can ask about, so that stages never wait. Without a model, or without its answer, history answers, and the forecast's
+ * origin says so.
+ * Lifecycle: one for the process. Its cache is a function of the price history alone, so that another process answers
+ * alike.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -29,18 +28,18 @@ import { bidNumber } from '../../domain/pool.ts';
 
 export interface ForecastingParts {
   readonly chosen: ChosenForecast;
-  /** Default: from observed interruptions. */
+  /** Forecast of capacity. Default: from observed interruptions. */
   readonly capacity?: ChosenCapacity;
   readonly config: SchedulerConfig;
-  /** What policies ask; default: every bid that is tried in a pool. */
+  /** Questions of the policies; default: every bid tried in a pool. */
   readonly asks?: readonly BoundAsks[];
 }
 
-/** What is known when a forecast is made. */
+/** Facts for a forecast. */
 export interface Known {
   readonly market: Pick<Market, 'pools' | 'history' | 'completeUntil'>;
   readonly evidence: CapacityBelief;
-  /** Instances that are held, where the scene does not tell; absent: those of the scene. */
+  /** Held instances, if the scene lacks them; absent: those of the scene. */
   readonly held?: readonly Instance[];
 }
 
@@ -65,7 +64,7 @@ export class Forecasting {
     });
   }
 
-  /** O(new prices + bids) with a model; what history answers is computed when it is asked. */
+  /** O(new prices + bids) with a model; history's answers are computed on demand. */
   async of(scene: Scene, { market, evidence, held }: Known): Promise<OutlookForecast> {
     this.#market = market;
     const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;

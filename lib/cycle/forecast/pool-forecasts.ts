@@ -18,7 +18,7 @@ interface Asking {
   readonly now: EpochMs;
 }
 
-/** What a decision now would forecast of each spot pool that quotes a price, for every bid that it would try. */
+/** Forecast of each spot pool with a price, now, for every bid that a decision would try. */
 export async function poolForecasts(
   { forecasting, market, evidence, held, config, now }: Asking,
   pools: readonly Pool[],

@@ -9,13 +9,13 @@ import type { WorkingState } from '../state/working-state.ts';
 
 type Recorded = Pick<AttemptEnded, 'attempt' | 'job' | 'stage' | 'runtimeS'>;
 
-/** Where attempts ran; the same for all that end together. */
+/** Context of ended attempts; the same for all that end together. */
 export interface Ground {
   readonly state: WorkingState;
   readonly pools: ReadonlyMap<PoolId, Pool>;
 }
 
-/** The end of an attempt as learners are told it: what most of them do not read is looked up when it is read. */
+/** End of an attempt for learners. Parts that few learners read are looked up on first use. */
 export class EndedAttempt implements AttemptEnded {
   readonly attempt: Attempt;
   readonly job: Job;
@@ -64,6 +64,6 @@ export class EndedAttempt implements AttemptEnded {
   }
 }
 
-/** Whether its process ran until an instant, one that ended just then included; not one that started then. */
+/** True if its process ran until an instant: including one that ended just then, not one that started then. */
 const ranAt = ({ startedMs, endedMs }: Attempt, at: EpochMs): boolean =>
   startedMs !== null && lt(startedMs, at) && (endedMs === null || lte(at, endedMs));

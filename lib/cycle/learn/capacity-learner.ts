@@ -1,7 +1,7 @@
 import { CapacityEvidence, type CapacityBelief } from '../../market/forecast/hazard.ts';
 import type { Learner, LearningEvent } from '../../policy/learner.ts';
 
-/** How often the market takes spot capacity back for its own reasons, per pool. O(1) per event. */
+/** Learns how often the market takes spot capacity back for its own reasons, per pool. O(1) per event. */
 export const capacityLearner = (): Learner<CapacityBelief> => new CapacityLearner();
 
 class CapacityLearner implements Learner<CapacityBelief> {

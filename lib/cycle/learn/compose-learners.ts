@@ -12,10 +12,10 @@ const TAKEN = [SPENT_PREFIX, BACK_OFF_PREFIX, DISK_PREFIX];
 interface Composition {
   /** Learners beside those that come with this version. */
   readonly more?: readonly LearnerFactory[];
-  /** False for a simulation: what it learns nobody could read again. Default: true. */
+  /** False for a simulation, whose beliefs are never read again. Default: true. */
   readonly isKept?: boolean;
 }
 
-/** The learners of every driver. One that is added here learns, and is stored, in all of them. */
+/** The learners of every driver. One added here learns, and is stored, in all of them. */
 export const composeLearners = ({ more = [], isKept = true }: Composition = {}): Learners =>
   new Learners([runtimeLearner, capacityLearner, ...more], { isKept, taken: TAKEN });

@@ -6,8 +6,8 @@ import type { Learners } from '../../policy/learners.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
- * What one use case teaches: `tell` each event, then `keep` once. A learner that throws is reported in one event,
- * however often it threw: it lacks what it was told, and neither a job nor another learner waits for it.
+ * Events of one use case for the learners: `tell` each event, then `keep` once. A learner that throws is reported in
+ * one event, however often it threw: it misses these events, and neither a job nor another learner waits for it.
  */
 export class Teaching {
   readonly #learners: Learners;
@@ -22,7 +22,7 @@ export class Teaching {
     this.#learners.observe(event, this.#noteFault);
   }
 
-  /** Puts what was learned into the state, to be committed with what it was learned from. */
+  /** Puts the beliefs into the state, to be committed with the events behind them. */
   keep(state: WorkingState, at: EpochMs): void {
     this.#learners.takeDirty((key, value) => state.putMemory(key, value), this.#noteFault);
     this.#faults?.forEach(({ first, count }, learner) => {

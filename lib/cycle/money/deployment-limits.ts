@@ -1,9 +1,7 @@
 /**
- * Limits on what a deployment spends per day and month (`maxUsdPerDay`, `maxUsdPerMonth`; UTC, the market's time). What
- * is settled in the present day and month is kept in the store's memory; live instances count with what has accrued and
- * with what they are expected to cost yet. The purse (purse.ts) refuses purchases that could pass a limit; what runs is
- * not stopped.
- *
+ * Limits on a deployment's spending per day and month (`maxUsdPerDay`, `maxUsdPerMonth`; UTC, the market's time).
+ * Settled spending of the present day and month is kept in the store's memory; live instances count with their accrued
+ * and their expected cost. The purse (purse.ts) refuses purchases that could pass a limit; running work is not stopped.
  * Lifecycle: `recall`, then per cycle `settled` with each final bill, `limits` once, and `recorded` with the plan.
  * Without limits nothing is kept, read or counted. O(live instances x price changes of the present month) per cycle
  * otherwise.
@@ -20,12 +18,12 @@ import { exitS, moreChargedS, usdFor, usdText } from './worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
 
-/** What has been settled in one day or month. */
+/** Settled spending of one day or month. */
 interface Settled {
   /** `2026-01-05` or `2026-01`. */
   readonly of: string;
   readonly usd: number;
-  /** Per cent of the limit of which people were told. */
+  /** Per cent of the limit that people were told of. */
   readonly told: number;
 }
 
@@ -58,7 +56,7 @@ export class DeploymentLimits {
     }
   }
 
-  /** The bill of an instance that has ended. What of it lies in earlier periods counts no more. */
+  /** Adds the bill of an ended instance. Its part in earlier periods does not count. */
   settled(state: WorkingState, bill: Bill, nowMs: EpochMs): void {
     for (const period of this.#limited) {
       const { fromMs } = spanOf(period, nowMs);
@@ -68,7 +66,7 @@ export class DeploymentLimits {
     }
   }
 
-  /** Where spending stands now; tells people when four fifths are used. */
+  /** Present spending; people are told when four fifths are used. */
   limits(state: WorkingState, prices: Prices): readonly SpendingLimit[] {
     const live: { readonly instance: Instance; readonly bill: Bill | null; readonly usdPerHour: number }[] = [];
     if (this.#limited.length === 0) return [];
@@ -115,12 +113,12 @@ export class DeploymentLimits {
     });
   }
 
-  /** A plan whose intents were recorded: what it told people is not told again. */
+  /** Marks the messages of a recorded plan as told. */
   recorded({ atMs, limitsReached = [] }: Plan): void {
     for (const { period } of limitsReached) this.#settled[period] = { ...this.#of(period, atMs), told: 100 };
   }
 
-  /** The same for whoever recalls it from the store. */
+  /** The same, written to the store for another process. */
   static record(state: WorkingState, { atMs, limitsReached = [] }: Plan): void {
     for (const { period, settledUsd, text, ...facts } of limitsReached) {
       const settled: Settled = { of: nameOf(period, atMs), usd: settledUsd, told: 100 };

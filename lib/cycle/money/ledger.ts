@@ -7,7 +7,7 @@ import type { Bill, LedgerKind, LedgerRow } from '../../domain/ledger.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 
-/** Part of a bill: of one of its pieces, or all that somebody has to answer for. */
+/** Part of a bill: of one piece, or of one payer. */
 interface Charge {
   fromMs: number;
   toMs: number;
@@ -15,7 +15,7 @@ interface Charge {
   onDemandUsd: number;
 }
 
-/** Who answers for a part of the bill. */
+/** Payer of a part of the bill. */
 interface Payer {
   readonly kind: LedgerKind;
   /** Null for idle time. */
@@ -39,9 +39,9 @@ export interface Attributed {
   readonly pool: Pool;
   readonly bill: Bill;
   readonly attempts: readonly Attempt[];
-  /** Of attempts and of `boughtFor`. A job that is missing here has no owner, template and caller in its rows. */
+  /** Jobs of attempts and of `boughtFor`. Rows of a missing job have no owner, template and caller. */
   readonly jobs: ReadonlyMap<string, Job>;
-  /** For an instance that still lives: attempts that run count until here. */
+  /** End of the account for a live instance: running attempts count until here. */
   readonly until: EpochMs;
 }
 
@@ -53,17 +53,15 @@ export const jobsNamed = (
 
 /**
  * Attributes an instance's bill to jobs (docs/adr/0023-idle-time-belongs-to-jobs.md). At each moment:
- * - tasks run: each attempt pays for the dominant share that it requested, and for unused capacity in proportion to
- *   that share;
- * - nothing has run yet (start-up): the jobs that the instance was bought for, by their parts;
- * - a gap or the tail: the jobs of the stretch of work before it, by share x time in that stretch.
- * What a job owes for a moment depends on nothing later, so an accrued bill never moves from one job to another. Where
- * the purchase is unknown, start-up is paid by the jobs that ran, by share x time; where nothing ran either, by nobody.
- *
+ * - tasks run: each attempt pays for its requested dominant share, and for unused capacity in proportion to that share;
+ * - nothing has run yet (start-up): the jobs for which the instance was bought pay, by their parts;
+ * - a gap or the tail: the jobs of the stretch of work before it pay, by share x time in that stretch.
+ * A payment depends on nothing later, so an accrued bill never moves from one job to another. If the purchase is
+ * unknown, start-up is paid by the jobs that ran, by share x time; if nothing ran either, by nobody.
  * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
- * it when it succeeded) is work, the rest wasted; unused capacity is idle. Rows sum to the bill exactly up to floating
- * point. O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for pieces in
- * the order of time.
+ * it on success) is work, the remaining time wasted; unused capacity is idle. Rows sum to the bill exactly up to
+ * floating point. O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for
+ * pieces in the order of time.
  */
 export function attribute(of: Attributed): LedgerRow[] {
   const account = new Account(of);
@@ -75,7 +73,7 @@ export function attribute(of: Attributed): LedgerRow[] {
     const fromMs = raw(piece.fromMs);
     const toMs = raw(piece.toMs);
     if (toMs <= fromMs) {
-      // A charge without extent (a billing minimum) is nobody's work.
+      // A charge without duration (a billing minimum) is nobody's work.
       account.gap({ fromMs, toMs, usd: piece.usd, onDemandUsd: piece.onDemandUsd });
       continue;
     }
@@ -94,10 +92,10 @@ export function attribute(of: Attributed): LedgerRow[] {
   return account.rows();
 }
 
-/** Who pays what of one instance. Moments are charged in the order of time. */
+/** Payers of one instance. Moments are charged in the order of time. */
 class Account {
   readonly #of: Attributed;
-  /** In the order in which they were charged first. */
+  /** In the order of their first charge. */
   readonly #payers: Payer[] = [];
   readonly #idle = new Map<JobId | null, Payer>();
   /** Share x milliseconds per job in the present stretch of work. */
@@ -195,8 +193,8 @@ function rowOf({ kind, attempt, job: id, charge }: Payer, { instance, pool, jobs
 }
 
 /**
- * Answers for ascending times which intervals hold just after, in the order given: each is taken in and let go once. An
- * instance that lives for days runs thousands of attempts, of which a few at once.
+ * Intervals that hold just after each of several ascending times, in the given order. Each is entered and left once,
+ * because an instance that lives for days runs thousands of attempts, but few at once.
  */
 function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Interval[] {
   const byStart = intervals.toSorted((a, b) => a.fromMs - b.fromMs);
@@ -215,7 +213,7 @@ function sweep(intervals: readonly Interval[]): (atMs: number) => readonly Inter
   };
 }
 
-/** Where intervals begin and end. */
+/** Boundaries of intervals. */
 class Cuts {
   readonly #atMs: Float64Array;
   #next = 0;
@@ -229,7 +227,7 @@ class Cuts {
     this.#atMs.sort();
   }
 
-  /** The first one after that time; Infinity where there is none. O(cuts passed since the last call). */
+  /** First boundary after that time; Infinity: none. O(boundaries passed since the last call). */
   after(ms: number): number {
     const at = this.#atMs;
     while (this.#next > 0 && (at[this.#next - 1] as number) > ms) this.#next--;
@@ -268,6 +266,6 @@ function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
   return intervals;
 }
 
-/** Until when an attempt's time is work. */
+/** Time until which an attempt's running counts as work. */
 const keptUntil = ({ outcome, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs =>
   outcome === 'succeeded' || outcome === 'superseded' || outcome === null ? endMs : plus(startedMs, keptS);

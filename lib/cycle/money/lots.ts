@@ -1,6 +1,6 @@
 /**
- * Which tasks each purchased instance is for. Acquirers say which instances to buy; this assigns the tasks that found
- * no room to them, whatever the acquirer, so that each purchase has jobs that answer for its cost.
+ * Tasks of each purchased instance. Acquirers choose instances; this assigns leftover tasks to them, whatever the
+ * acquirer, so that each purchase has jobs that pay for it.
  */
 import type { JobId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
@@ -13,17 +13,17 @@ import { SLACK, countInVector, dominantShare, vector } from '../../domain/resour
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 
-/** Tasks of one entry that are meant for one instance. */
+/** Tasks of one entry on one instance. */
 export interface Taken {
   readonly leftover: Leftover;
   readonly tasks: number;
 }
 
-/** What one instance is bought for. */
+/** Purpose of one instance. */
 export interface Lot {
   readonly taken: readonly Taken[];
   readonly boughtFor: readonly Beneficiary[];
-  /** How long it is expected to be held, seconds; absent where no limit of the deployment asks. */
+  /** Expected time until release, seconds; absent unless a limit of the deployment needs it. */
   readonly expectedS?: number;
 }
 
@@ -37,9 +37,9 @@ interface Entry {
 }
 
 interface Queue {
-  /** Those whose chosen offer is in the pool. */
+  /** Entries whose chosen offer is in the pool. */
   chosen: readonly Entry[];
-  /** All that may run there. */
+  /** All entries that may run there. */
   entries: readonly Entry[];
   /** All jobs that may run there, who share instances without tasks of their own. */
   readonly shared: () => readonly Beneficiary[];
@@ -55,10 +55,9 @@ interface Filling {
 const MOST_PASSED = 32;
 
 /**
- * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then each
- * with others that may run there. An instance for which no task is left is shared by all tasks that may run there.
- * O(leftovers x pools bought + instances x (tasks per instance + MOST_PASSED)), however many instances are left without
- * a task.
+ * Fills the instances in order, the longest tasks first: each with tasks whose chosen offer is in its pool, then with
+ * others that may run there. An instance without a task of its own is shared by all tasks that may run there.
+ * O(leftovers x pools bought + instances x (tasks per instance + MOST_PASSED)), however many instances have no task.
  */
 export function lotsOf(
   purchases: readonly Purchase[],

@@ -1,10 +1,8 @@
 /**
- * May this purchase be made, and for which jobs? Limits on money, asked by a decision before it starts or buys anything
- * for a job with a limit (`maxCost`). Nothing here costs anything where no job has one.
- *
- * A purchase commits a job to its part of the instance over the time that it will be held at least: start-up, the
- * expected running time of what it is bought for, and what billing rounds up. What is committed stays out of reach of
- * the next purchase.
+ * Limits on money: allows or refuses a purchase or start of a job with a limit (`maxCost`), before the decision makes
+ * it. Without such jobs it costs nothing.
+ * A purchase commits a job to its part of the instance for the least time that it will be held: start-up, the expected
+ * running time of its tasks, and rounding of bills. Committed money is not available to the next purchase.
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
@@ -48,11 +46,11 @@ export interface PurseInput {
   readonly config: SchedulerConfig;
 }
 
-/** A job of which something is not bought or started because its limit could be passed. US dollars. */
+/** A job with refused starts or purchases, because its limit could be passed. US dollars. */
 export interface Short {
   readonly limitUsd: number;
   readonly spentUsd: number;
-  /** For what it holds and runs. */
+  /** For instances that it holds and tasks that run. */
   readonly committedUsd: number;
   /** The least that going on would take, beyond that. */
   readonly neededUsd: number;
@@ -67,7 +65,7 @@ export interface Bought {
 type Acquire = (leftovers: readonly Leftover[], offers: ReadonlyMap<GroupId, GroupOffers>) => readonly Purchase[];
 
 /**
- * Times that placements and purchases are made again without what was refused; then jobs with a limit wait for the next
+ * Most repetitions of placement and purchase without the refused ones; then jobs with a limit wait for the next
  * decision.
  */
 export const MOST_ROUNDS = 8;
@@ -82,7 +80,7 @@ interface Money {
 const NO_BUDGETS: ReadonlyMap<JobId, Budget> = new Map();
 
 export class Purse {
-  /** Jobs of which nothing is bought because a limit of the deployment could be passed, with the reason. */
+  /** Jobs without purchases because of a limit of the deployment, with the reason. */
   readonly heldUp = new Map<JobId, string>();
   readonly #reached = new Map<Period, LimitReached>();
   readonly #limits: readonly { readonly limit: SpendingLimit; leftUsd: number }[];
@@ -114,7 +112,7 @@ export class Purse {
     }
   }
 
-  /** Limits of the deployment that refused a purchase, and of which people were not told before. */
+  /** Limits of the deployment with a refusal that people were not told of before. */
   get limitsReached(): readonly LimitReached[] {
     return [...this.#reached.values()];
   }
@@ -138,10 +136,7 @@ export class Purse {
     }
   }
 
-  /**
-   * What is left now, to come back to: as if nothing had been taken or refused since, but for what these jobs were
-   * refused.
-   */
+  /** Restore point: later takings and refusals are undone, except the refusals of the given jobs. */
   remembered(): (refused: ReadonlySet<JobId>) => void {
     const heldUp = new Set(this.heldUp.keys());
     const limits = this.#limits.map((l) => l.leftUsd);
@@ -193,7 +188,7 @@ export class Purse {
     return { kept, refusedGangs: refused };
   }
 
-  /** What the acquirer buys for the leftovers within the limits of their jobs, and for whom. */
+  /** Purchases of the acquirer for the leftovers within the limits of their jobs, with their beneficiaries. */
   bought(leftovers: readonly Leftover[], offers: ReadonlyMap<GroupId, GroupOffers>, acquire: Acquire): Bought {
     const { snapshot } = this.#input;
     if (leftovers.length === 0) return { purchases: [], lots: [] };
@@ -211,7 +206,7 @@ export class Purse {
         const giveBack = this.remembered();
         const { bought, refusedGangs } = this.#withinLimits(judged.bought);
         if (refusedGangs.size === 0 || round >= MOST_ROUNDS) return bought;
-        // The money goes to others, and so does the room that was bought for them beside the gang.
+        // The money goes to others, and so does the room bought for them beside the gang.
         giveBack(new Set(open.leftovers.flatMap((l) => (refusedGangs.has(l.group.id) ? [l.group.job] : []))));
         open = { ...open, leftovers: open.leftovers.filter((l) => !refusedGangs.has(l.group.id)) };
         continue;
@@ -254,7 +249,8 @@ export class Purse {
   }
 
   /**
-   * Takes the money for a task that makes an instance stay longer, or says which limit of the deployment it could pass.
+   * Takes the money for a task that prolongs the life of an instance, or names the limit of the deployment that it
+   * could pass.
    */
   #overByHolding(id: InstanceId, runtimeS: number): string | null {
     const view = this.#limits.length === 0 ? undefined : this.#input.snapshot.instances.get(id);
@@ -279,13 +275,13 @@ export class Purse {
     return over;
   }
 
-  /** What holding a live instance for so long from now is charged, US dollars. */
+  /** Charge for holding a live instance for so long from now, US dollars. */
   #heldUsd({ instance, pool }: InstanceView, seconds: number): number {
     const { snapshot, config } = this.#input;
     return usdFor(moreChargedS(instance.launchedMs, snapshot.nowMs, seconds, config), this.#quote(pool));
   }
 
-  /** What runs longer than its instance was expected to be held is committed as well. */
+  /** Commits also the excess of running time over the expected holding time of its instance. */
   #commitLive(): void {
     const { snapshot, leftOf, config } = this.#input;
     for (const view of snapshot.instances.values()) {
@@ -305,7 +301,7 @@ export class Purse {
     }
   }
 
-  /** Takes the money for an instance, or says which limit it could pass. */
+  /** Takes the money for an instance, or names the limit that it could pass. */
   #overLimit(purchase: Purchase | undefined, heldS: number): string | null {
     const { config } = this.#input;
     const pool = purchase === undefined ? undefined : this.#pools.get(purchase.pool)?.pool;
@@ -315,8 +311,8 @@ export class Purse {
   }
 
   /**
-   * Takes money of each limit, or says which one `what` could pass. `usdWithin`: what it is charged within so many
-   * seconds from now.
+   * Takes money of each limit, or names the one that `what` could pass. `usdWithin`: its charge within so many seconds
+   * from now.
    */
   #take(what: string, usdWithin: (leftS: number) => number): string | null {
     const { snapshot } = this.#input;
@@ -363,7 +359,7 @@ export class Purse {
     this.short.set(job, { limitUsd, spentUsd, committedUsd, neededUsd, detail });
   }
 
-  /** Expected cost of what runs, US dollars: unused capacity is shared by what runs there now. */
+  /** Expected cost of running tasks, US dollars: unused capacity is shared by the tasks there now. */
   #runningUsd(job: JobId): number {
     const { snapshot, leftOf } = this.#input;
     let usd = 0;
@@ -381,9 +377,8 @@ export class Purse {
   }
 
   /**
-   * What a task commits its job to on an instance that is there: what the job pays there with it, less what it pays
-   * without it. Money that was set aside when the instance was bought for the job pays for the first of its tasks, and
-   * for others as far as it goes.
+   * Commitment of a job for a task on a live instance: its payment there with the task, less its payment without. Money
+   * set aside at the purchase of the instance pays for the job's first task there, and for others as far as it goes.
    */
   #placementUsd(
     { job, need }: PendingGroup,
@@ -411,7 +406,7 @@ export class Purse {
     return Math.max(runUsd, usdFor(seconds, highestUsdPerHour(pool, instance.bid, quote)));
   }
 
-  /** What runs on an instance now. */
+  /** Tasks on an instance now. */
   #runningOn({ attempts, pool }: InstanceView): OnInstance[] {
     return attempts.map((r) => ({
       job: r.attempt.job,
@@ -425,7 +420,7 @@ export class Purse {
     return usdPerHourOf(pool, quote);
   }
 
-  /** Leftovers on offers that their job can pay for when an instance is bought for one task of it alone. */
+  /** Leftovers on offers that their job can pay for, if an instance is bought for one of its tasks alone. */
   #affordable(
     leftovers: readonly Leftover[],
     offers: ReadonlyMap<GroupId, GroupOffers>,
@@ -470,14 +465,14 @@ export class Purse {
     return this.#lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid }).get(job)?.usd ?? Infinity;
   }
 
-  /** Which of the instances may be bought, in their order. */
+  /** Instances that may be bought, in their order. */
   #judge(
     purchases: readonly Purchase[],
     lots: Lots,
   ): {
     readonly bought: Bought;
     readonly refused: ReadonlyMap<JobId, { readonly usd: number; readonly why: string }>;
-    /** Tasks that have a place on what may be bought. */
+    /** Tasks with room on accepted purchases. */
     readonly accepted: ReadonlyMap<Leftover, number>;
     /** An instance was refused that tasks of other jobs, or others of a gang, were to run with. */
     readonly harmsOthers: boolean;
@@ -539,9 +534,9 @@ export class Purse {
   }
 
   /**
-   * What an instance commits each job with a limit to: start-up by its part of the purchase, its share while its tasks
-   * run, what billing rounds up; at the least what it takes to give the instance back. `perTaskUsd`: running alone.
-   * O(tasks' kinds log).
+   * Commitment of each job with a limit for an instance: start-up by its part of the purchase, its share while its
+   * tasks run, and rounding of bills; at least the cost of releasing it. `perTaskUsd`: running alone. O(n log n) in the
+   * classes of tasks.
    */
   #lotUsd(
     { taken, boughtFor }: Lot,
@@ -580,8 +575,8 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
   new Set([...ids].flatMap((id) => groups.get(id)?.job ?? []));
 
 /**
- * Running time to come by what the user says of it, seconds; 0 where nothing is said. A limit of the deployment reckons
- * with the longer of that and the forecast, which a short run of another program of the owner may pull down.
+ * Remaining running time by the user's estimate, seconds; 0 without one. A limit of the deployment uses the longer of
+ * that and the forecast, because a short run of another program of the owner may pull the forecast down.
  */
 const toldToDoS = (group: PendingGroup): number =>
   raw(atLeastZero(sub(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group))));
@@ -590,16 +585,13 @@ const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
 
 const minuteText = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;
 
-/**
- * An instance for a job with a limit has a bid, as EC2 gives it one: the on-demand price. Where spot costs more it has
- * none.
- */
+/** Bid for an instance of a job with a limit: the on-demand price, as EC2 sets it. Without a bid if spot costs more. */
 const lotBid = (bid: Bid, pool: Pool, quoteUsd: number): Bid =>
   bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= raw(pool.onDemandUsdPerHour)
     ? pool.onDemandUsdPerHour
     : bid;
 
-/** Tasks of a job on an instance: seconds until they end, and their part of it (dominant share). */
+/** Tasks of a job on an instance: seconds until they end, and their dominant share. */
 interface OnInstance {
   readonly job: JobId;
   readonly endS: number;
@@ -613,8 +605,8 @@ const onInstance = ({ leftover: { group, runtimeS }, tasks }: Taken, pool: Pool)
 });
 
 /**
- * US dollars that each job pays while its tasks run: at each moment by its share of what runs. O(n log n + ends x
- * jobs).
+ * Payment of each job while its tasks run, US dollars: at each moment by its share of the running tasks. O(n log n +
+ * ends x jobs).
  */
 function runningCosts(there: readonly OnInstance[], usdPerHour: number): ReadonlyMap<JobId, number> {
   const costs = new Map<JobId, number>();

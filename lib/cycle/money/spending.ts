@@ -13,18 +13,18 @@ import { attribute } from './ledger.ts';
 import { exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor } from './worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** What one job with a limit has spent. */
+/** Spending of one job with a limit. */
 interface Account {
-  /** By the ledger, of instances that have ended. */
+  /** From the ledger, of ended instances. */
   billedUsd: number;
-  /** When the last of its attempts ended; null when none did. */
+  /** End of its last attempt; null: none ended. */
   lastEndMs: EpochMs | null;
 }
 
 /** Each is some reads of the store, which may be far away. */
 const OPENED_AT_ONCE = 16;
 
-/** What prices instances whose bill is still to come. */
+/** Prices of instances whose bill is still to come. */
 export interface Prices {
   readonly nowMs: EpochMs;
   readonly pools: ReadonlyMap<PoolId, Pool>;
@@ -33,30 +33,27 @@ export interface Prices {
   readonly config: Pick<SchedulerConfig, 'billing' | 'refundRule' | 'cyclePeriodS'>;
 }
 
-/** Of one job on one live instance, US dollars. */
+/** Part of one job in one live instance, US dollars. */
 interface Part {
   accruedUsd: number;
   /** The most that it may still be charged before the instance is given back, were that decided in the next cycle. */
   reservedUsd: number;
-  /**
-   * Of what it was expected to cost when it was bought, the part still to come; 0 once a task of the job came there.
-   */
+  /** Part of the expected cost at purchase that is still to come; 0 once a task of the job has come there. */
   heldUsd: number;
 }
 
 /**
- * Accounts of the active jobs that have a limit: what they are billed, and their part of live instances by the rule of
- * the ledger (lib/cycle/money/ledger.ts), start-up and idle time included. Ledger and attempts of a job are read from
- * the store once, when the job is first seen, attempts of an instance when the first of these jobs has to do with it;
- * from then on the engine's own changes are followed. A cycle costs O(live instances + live attempts + attempts, ended
- * ones included, on instances of jobs with a limit).
- *
+ * Accounts of active jobs with a limit: billed amounts, and their part of live instances by the rule of the ledger
+ * (lib/cycle/money/ledger.ts), start-up and idle time included. Ledger and attempts of a job are read from the store
+ * once, when the job first appears, attempts of an instance when the first of these jobs uses it; afterwards the
+ * engine's own changes are followed. A cycle costs O(live instances + live attempts + attempts, ended ones included, on
+ * instances of jobs with a limit).
  * Lifecycle: `settled` with each final bill, `update` once per cycle after its observations are committed, then
- * `budgets` and `lastEndMs`. `forget` when the store may not hold what was told here: all accounts are read again.
+ * `budgets` and `lastEndMs`. `forget` if the store may lack events that were told here: all accounts are read again.
  */
 export class Spending {
   readonly #accounts = new Map<JobId, Account>();
-  /** Attempts on live instances that a job with an account runs on, ran on, or was bought. */
+  /** Attempts on live instances that a job with an account uses, used, or was bought. */
   readonly #attempts = new Map<InstanceId, Map<AttemptId, Attempt>>();
 
   forget(): void {
@@ -97,7 +94,7 @@ export class Spending {
     for (const attempt of state.attempts.values()) this.#note(attempt);
   }
 
-  /** Of each job with a limit, accrued to now. */
+  /** Budget of each job with a limit, accrued to now. */
   budgets(state: WorkingState, prices: Prices): ReadonlyMap<JobId, Budget> {
     const parts = new Map<JobId, Part[]>();
     for (const [id, attempts] of this.#attempts) {
@@ -159,7 +156,7 @@ export class Spending {
     const running = new Set(attempts.flatMap((a) => (a.state === 'ended' ? [] : [a.job])));
     for (const id of running) {
       const job = this.#accounts.has(id) ? state.jobs.get(id) : undefined;
-      // Whoever runs there may be the only one left soon, and then pays for all of it.
+      // Any job there may be the only one left soon, and then pays for all of it.
       if (job !== undefined) partOf(id).reservedUsd = reserveFor(job);
     }
     const boughtFor = instance.boughtFor ?? [];
@@ -172,7 +169,7 @@ export class Spending {
       if (attempts.length === 0) mine.reservedUsd = part * reserveFor(job);
     }
     if (running.size === 0) {
-      // A gap: those that ran last share it.
+      // A gap: the jobs that ran last share it.
       for (const id of new Set(attempts.map((a) => a.job))) {
         const job = this.#accounts.has(id) ? state.jobs.get(id) : undefined;
         if (job !== undefined) partOf(id).reservedUsd = reserveFor(job);
@@ -197,10 +194,7 @@ export class Spending {
     if (account !== undefined) noteEnd(account, attempt.endedMs);
   }
 
-  /**
-   * An attempt that ran when it was last seen, and that the state does not have any more, has ended where nobody was
-   * looking.
-   */
+  /** True if an attempt of the last update is missing in the state: it ended unobserved. */
   #hasMissedAnEnd({ attempts }: WorkingState): boolean {
     for (const known of this.#attempts.values()) {
       for (const { id, endedMs } of known.values()) if (endedMs === null && !attempts.has(id)) return true;

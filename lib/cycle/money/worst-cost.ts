@@ -1,10 +1,10 @@
-/** What an instance may still cost before it can be given back: what a limit on money has to keep in hand. */
+/** Highest cost of an instance until it can be released: the reserve that a limit on money needs. */
 import { ZERO_S, most, raw, secondsBetween, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import { capUsd, usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
 
-/** From SIGTERM to SIGKILL, and for the engine to hear of it and give the instance back, seconds. */
+/** Time from SIGTERM to SIGKILL, and until the engine hears of it and releases the instance, seconds. */
 const EXIT_S = 15;
 const HOUR_S = 3600;
 /** Per-second billing charges at least this long (EC2 since 2017-10-02). */
@@ -23,8 +23,8 @@ export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): nu
 
 /**
  * Highest price that an instance can be charged, US dollars per hour. Spot is charged at most its bid. Without a bid
- * EC2 charges at most the on-demand price; replayed markets of before 2018 charged more, of which twice the present
- * price is kept in hand.
+ * EC2 charges at most the on-demand price; replayed markets of before 2018 charged more, so twice the present price is
+ * reserved.
  */
 export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null): number {
   const nowUsd = usdPerHourOf(pool, quote);
@@ -43,8 +43,8 @@ export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: n
 }
 
 /**
- * Seconds of charges that are still shared by who runs in them: the started hour, or the first minute. Whoever stays
- * takes over part of what the others had of them.
+ * Seconds of charges that running tasks still share: the started hour, or the first minute. Tasks that stay take over a
+ * part from those that leave.
  */
 export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }: Rules): number {
   if (billing === 'per-hour') return HOUR_S;
@@ -54,7 +54,7 @@ export function sharedS(launchedMs: EpochMs | null, nowMs: EpochMs, { billing }:
 export const usdFor = (seconds: number, usdPerHour: number): number => (seconds * usdPerHour) / HOUR_S;
 
 /**
- * `1.20 USD`, `0.15 USD`, `0.0483 USD`: below a dollar three digits that count, so that a limit and what passes it
+ * `1.20 USD`, `0.15 USD`, `0.0483 USD`: below a dollar three significant digits, so that a limit and an amount above it
  * differ.
  */
 export const usdText = (x: number): string =>

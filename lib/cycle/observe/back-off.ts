@@ -1,7 +1,7 @@
 /**
- * Pools that rest: what was refused is not asked again at once. A pool rests alone, or with all that share a quota
- * which is used up (lib/domain/quota.ts), and of such a quota it is kept how little was too much. Kept across cycles
- * and restarts in the store's memory; written by whoever confirms outcomes or observes.
+ * Back-off of pools: a refused request is not repeated at once. A refusal affects its pool alone, or all pools that
+ * share an exhausted quota (lib/domain/quota.ts); of such a quota the lowest refused use is kept. Stored in the store's
+ * memory across cycles and restarts; written by the process that confirms outcomes or observes.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, gt, lte, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
@@ -12,15 +12,15 @@ import type { Store } from '../../ports/store.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
- * A pool that had no capacity rests this long, then it is tried again. Longer rests after more refusals would miss most
- * of what there is: the median stretch of spot capacity in the eight series of 2022 is 30 minutes
- * (spot-availability-2022-2023, availability/1-node), and asking is free.
+ * Back-off after a lack of capacity. Constant: a longer back-off after more refusals would miss most of the capacity,
+ * because its median stretch in the eight series of 2022 is 30 minutes (spot-availability-2022-2023,
+ * availability/1-node), and asking is free.
  */
 const BACK_OFF_S = 300;
 
 /**
- * What was too much for a quota is thought to be too much for so long. Quotas are raised on request, within hours or
- * days; a gang that does not fit costs, each time it is tried, what its first instances are charged at least.
+ * Life of a quota's bound. Quotas are raised on request, within hours or days; each try of a gang that does not fit
+ * costs at least the minimum charge of its first instances.
  */
 const BOUND_S = 3600;
 
@@ -28,31 +28,32 @@ export interface BackOff {
   readonly untilMs: number;
   /** In a row. */
   readonly refusals: number;
-  /** What the last refusal said. */
+  /** Text of the last refusal. */
   readonly detail?: string;
-  /** Of a quota: which launch was refused last, until it is known how much there was then. */
+  /** For a quota: the last refused launch, until the use at that time is known. */
   readonly refused?: { readonly pool: PoolId; readonly atMs: number };
-  /** Of a quota: so many mCPU at once are too much, seen then. */
+  /** For a quota: use that was too much, mCPU, and when. */
   readonly bound?: { readonly milliCpu: number; readonly atMs: number };
   /**
-   * Of the breaker: the last plans whose purchases were counted (absent in rows of earlier versions), and its trips in
+   * For the breaker: the last plans whose purchases were counted (absent in rows of earlier versions), and its trips in
    * a row.
    */
   readonly breaker?: { readonly plans?: readonly string[]; readonly trips: number };
 }
 export type QuotaKey = `quota/${string}`;
-/** Under which all pools rest when purchases were of no use (breaker.ts). */
+/** Key of the back-off of all pools after useless purchases (breaker.ts). */
 export const BREAKER_KEY = 'breaker/purchases';
 export type BackOffs = Map<PoolId | QuotaKey | typeof BREAKER_KEY, BackOff>;
 type BackOffKey = BackOffs extends Map<infer K, BackOff> ? K : never;
+/** Persisted in the store's memory, so the prefix keeps its old word. */
 export const BACK_OFF_PREFIX = 'rest/';
-/** Of a refusal's text: an item's place is bought by the KiB. */
+/** Characters kept of a refusal's text: stored items are paid by the KiB. */
 const MAX_DETAIL = 200;
 
-/** Under which the pools rest that share a quota with this one. */
+/** Key of the common back-off of the pools that share this one's quota. */
 export const quotaKey = (pool: PoolId): QuotaKey => `quota/${quotaOf(pool)}`;
 
-/** What rests, as stored. */
+/** Stored back-offs. */
 export async function storedBackOffs(store: Pick<Store, 'memory'>): Promise<BackOffs> {
   const backOffs: BackOffs = new Map();
   for (const [key, value] of await store.memory(BACK_OFF_PREFIX)) {
@@ -109,7 +110,7 @@ export function endQuotaBackOff(state: WorkingState, pool: PoolId, backOffs: Bac
   if (backOffs.size > 0) endShared(state, quotaKey(pool), backOffs);
 }
 
-/** How much was too much is kept. */
+/** The bound of a quota outlives its back-off. */
 function endShared(state: WorkingState, key: QuotaKey, backOffs: BackOffs): void {
   const before = backOffs.get(key);
   if (before === undefined || before.untilMs === 0) return;
@@ -124,11 +125,11 @@ export function forget(state: WorkingState, key: BackOffKey, backOffs: BackOffs)
 
 const endingMs = (at: EpochMs): number => raw(plus(at, seconds(BACK_OFF_S)));
 
-/** What rests now, of all that ever did: mostly nothing. */
+/** Back-offs in force now; mostly none. */
 export const backOffsAt = (backOffs: BackOffs, now: EpochMs): BackOffs =>
   new Map([...backOffs].filter(([, { untilMs }]) => gt(epochMs(untilMs), now)));
 
-/** Why a pool is not to be asked now, and until when; null: it may be. */
+/** Reason and end of a pool's back-off; null: it is open. */
 export function backOffOf(
   backOffs: BackOffs,
   pool: PoolId,
@@ -154,7 +155,7 @@ export function backOffOf(
   };
 }
 
-/** vCPUs under one quota that was refused, mCPU: those of live instances, and how many at once are too much. */
+/** vCPUs under a quota with a refusal, mCPU: those of live instances, and the number that was too many. */
 export interface QuotaUse {
   readonly usedMilliCpu: number;
   readonly boundMilliCpu: number;
@@ -165,8 +166,8 @@ interface Bounding extends BackOffContext {
 }
 
 /**
- * Takes in what refusals say of quotas: what there is and the refused one together are too much, for BOUND_S. More than
- * a bound says shows that the quota was raised. O(live instances) where a quota refused something.
+ * Updates the bounds of quotas: live vCPUs and the refused ones together are too many, for BOUND_S. Use above a bound
+ * shows that the quota was raised. O(live instances) if a quota refused something.
  */
 export function boundQuotas(state: WorkingState, bounding: Bounding): void {
   const { backOffs, pools, at } = bounding;
@@ -179,7 +180,7 @@ export function boundQuotas(state: WorkingState, bounding: Bounding): void {
   }
 }
 
-/** What is known of quotas that refused something, by their names. O(live instances) where there is any. */
+/** Use and bounds of quotas with a refusal, by name. O(live instances) if there is any. */
 export function quotaUses(state: Pick<WorkingState, 'instances'>, bounding: Bounding): ReadonlyMap<string, QuotaUse> {
   const uses = new Map<string, QuotaUse>();
   for (const { key, row, usedMilliCpu } of quotasIn(state, bounding)) {
@@ -192,7 +193,7 @@ export function quotaUses(state: Pick<WorkingState, 'instances'>, bounding: Boun
 const QUOTA_PREFIX = 'quota/';
 const nameOf = (key: QuotaKey): string => key.slice(QUOTA_PREFIX.length);
 
-/** Those of which something is known, with what live instances have of them. */
+/** Quotas with a stored refusal or bound, and their use by live instances. */
 function quotasIn({ instances }: Pick<WorkingState, 'instances'>, { backOffs, pools }: Bounding) {
   const known = [...backOffs].filter(
     (entry): entry is [QuotaKey, BackOff] =>

@@ -1,10 +1,9 @@
 /**
- * Breaker of purchases. A deployment that buys instances and gives them back unused, plan after plan, spends money for
- * nothing, whatever the cause. After UNUSED_PLANS such plans in a row all pools rest, and an event says so. Then one
- * more plan may buy: if its instances are used the breaker is closed again, if not the next pause is twice as long.
- *
- * State: one row among the rests, in the store's memory. Instances of one plan count once, in whatever order they end.
- * What was bought for jobs that were cancelled or failed since counts neither way: that is their owners' doing.
+ * Breaker of purchases. A deployment that buys instances and releases them unused, plan after plan, spends money for
+ * nothing, whatever the cause. After UNUSED_PLANS such plans in a row all pools go into back-off, and an event says so.
+ * Then one more plan may buy: used instances close the breaker again, unused ones double the next pause.
+ * State: one row among the back-offs, in the store's memory. Instances of one plan count once, in whatever order they
+ * end. Purchases for jobs that were cancelled or have failed count neither way: that is their owners' doing.
  */
 import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
@@ -23,8 +22,8 @@ const PAUSE_S = 600;
 const MAX_PAUSE_S = 6 * 3600;
 
 /**
- * An instance has ended and its bill is settled. `ran`: whether any attempt ever began on it. `jobs`: those it was
- * bought for, by id.
+ * Counts an ended instance with a settled bill. `ran`: an attempt has begun on it. `jobs`: the jobs it was bought for,
+ * by id.
  */
 export function countSettled(
   state: WorkingState,

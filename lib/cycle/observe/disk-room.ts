@@ -1,14 +1,13 @@
 /**
- * Tells people how full the disk budget is: the event `disk-budget` once for each level that is reached, and when tasks
- * start again. What was told last is in the store's memory, so that no engine says it twice. Where no driver measures a
- * disk nothing is kept.
+ * Tells people of the disk budget: the event `disk-budget` once for each level reached, and when tasks may start again.
+ * The last message is in the store's memory, so that no engine repeats it. Drivers without a disk keep nothing.
  */
 import type { EpochMs } from '../../kernel/units.ts';
 import { LOW_PERCENT, type DiskLevel, type DiskState } from '../../domain/disk-budget.ts';
 import type { Store } from '../../ports/store.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
-/** Of its rows in the store's memory. */
+/** Prefix of its rows in the store's memory. */
 export const DISK_PREFIX = 'disk/';
 const TOLD = `${DISK_PREFIX}told`;
 const PERCENT: Readonly<Record<DiskLevel, number | null>> = { enough: null, low: LOW_PERCENT, 'used-up': 100 };

@@ -14,8 +14,8 @@ export interface Held {
 const MAX_REASON = 500;
 
 /**
- * Sets a job aside: none of its tasks starts until it is released. What runs of it runs on: stopping work that goes
- * well would lose it, and it asks nothing of the policies any more. A job that is over stays as it is.
+ * Sets a job aside: none of its tasks starts until it is released. Running tasks go on, because stopping them would
+ * lose good work, and they need no policy any more. A finished job stays as it is.
  */
 export function holdJob(state: WorkingState, { job: id, reason }: Held, at: EpochMs): void {
   const job = state.jobs.get(id);
@@ -43,7 +43,7 @@ export function holdAll(
   });
 }
 
-/** Gives held jobs back to the cycle that a person has released. O(active jobs). */
+/** Returns held jobs to the cycle that a person has released. O(active jobs). */
 export function releaseAll(state: WorkingState, at: EpochMs): void {
   for (const job of state.activeJobs()) {
     if (!isReleased(job)) continue;

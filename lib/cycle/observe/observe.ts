@@ -30,7 +30,7 @@ import type { WorkingState } from '../state/working-state.ts';
 const BACKOFF_S = 10;
 const MAX_BACKOFF_S = 600;
 
-/** What observing brings besides state: ends to learn from and instances whose bill is due. */
+/** Results of observing besides state: ends to learn from and instances whose bill is due. */
 export interface Observed {
   /** Attempts that ended, those among them that went with their instance. */
   readonly ends: readonly EndedAttempt[];
@@ -38,7 +38,7 @@ export interface Observed {
   /** Attempts that ended while their instance stayed. */
   readonly left: readonly Left[];
   readonly cameUp: readonly InstanceId[];
-  /** Whether an instance is about to go, or has gone. */
+  /** True for an instance that is about to go, or has gone. */
   readonly isLosing: boolean;
 }
 
@@ -49,8 +49,8 @@ export interface Left {
 }
 
 /**
- * Folds what the world reported into the state. An observation at or below its instance's cursor was applied before
- * and is skipped, so delivering again changes nothing.
+ * Folds reports of the world into the state. An observation at or below its instance's cursor was applied before and is
+ * skipped, so delivering again changes nothing.
  */
 export function applyObservations(ground: Ground, observations: readonly Observation[]): Observed {
   const { state } = ground;
@@ -140,7 +140,7 @@ export function applyObservations(ground: Ground, observations: readonly Observa
   return { ends, ended, left, cameUp, isLosing };
 }
 
-/** An end for learners. Null where the job or the stage is not known: nobody learns from that. */
+/** An end for learners. Null if the job or the stage is unknown. */
 function endOf({ id, job: of, stage: name }: Attempt, runtimeS: Seconds | null, ground: Ground): EndedAttempt | null {
   const attempt = ground.state.attempts.get(id);
   const job = ground.state.jobs.get(of);
@@ -153,7 +153,7 @@ function endOf({ id, job: of, stage: name }: Attempt, runtimeS: Seconds | null, 
 const MOST_REASON = 500;
 const NO_RETRIES = 'failed with no retries left';
 
-/** One that was superseded is so however it ended, also by a success that came second. */
+/** A superseded attempt stays so however it ended, also by a later success. */
 function outcomeOf(
   { supersededBy }: Attempt,
   { exitCode, stopped }: Extract<Observation, { kind: 'attempt-ended' }>,
@@ -163,7 +163,7 @@ function outcomeOf(
 }
 
 const ORDER = ['requested', 'starting', 'ready', 'warned', 'releasing', 'ended'] as const;
-/** States only move forward, whatever order reports arrive in. */
+/** States only move forward, in whatever order reports arrive. */
 const forward = (i: Instance, to: Instance['state']): Instance['state'] =>
   ORDER.indexOf(to) > ORDER.indexOf(i.state) ? to : i.state;
 
@@ -176,7 +176,7 @@ function onAttempt(
   if (attempt !== undefined && attempt.state !== 'ended') then(attempt);
 }
 
-/** Ends an instance and, as interrupted, what it still ran; returns that as it was. The caller settles the bill. */
+/** Ends an instance and interrupts its remaining attempts; returns these as they were. The caller settles the bill. */
 export function endInstance(
   state: WorkingState,
   instance: Instance,
@@ -190,7 +190,7 @@ export function endInstance(
   return interruptAttempts(state, instance.id, { at: end.at, reason: `its instance ended: ${end.detail}` });
 }
 
-/** Ends as interrupted what an instance still runs; returns that as it was. */
+/** Ends the remaining attempts of an instance as interrupted; returns them as they were. */
 export function interruptAttempts(
   state: WorkingState,
   instance: InstanceId,
@@ -221,10 +221,10 @@ interface Ending {
   readonly reason: string | null;
 }
 
-/** Distinct remarks that a job keeps: tasks of one stage mostly say the same. */
+/** Most distinct remarks of a job: tasks of one stage mostly say the same. */
 const MAX_REMARKS = 10;
 
-/** Counts what a task that succeeded has to say. Called once per task. */
+/** Counts the remark of a successful task. Called once per task. */
 function remark(state: WorkingState, { job: id, stage }: Attempt, text: string): void {
   const job = state.jobs.get(id);
   if (job === undefined) return;
@@ -238,8 +238,8 @@ function remark(state: WorkingState, { job: id, stage }: Attempt, text: string):
 }
 
 /**
- * `endAttempt`, where a job whose record is at fault is held instead of stopping the cycle: the attempt has ended all
- * the same, and its task waits for the job's release or cancellation.
+ * `endAttempt`, but a job with a faulty record is held instead of stopping the cycle: the attempt has ended all the
+ * same, and its task waits for the job's release or cancellation.
  */
 export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
   try {
@@ -266,7 +266,7 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): S
   }
 }
 
-/** Ends an attempt and says what becomes of its task. Returns the task's whole running time when it succeeded. */
+/** Ends an attempt and updates its task. Returns the task's whole running time on success. */
 function endAttempt(state: WorkingState, attempt: Attempt, told: Ending): Seconds | null {
   const end = attempt.supersededBy === undefined ? told : supersededEnd(attempt.supersededBy, told);
   state.putAttempt({
@@ -319,7 +319,7 @@ function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds
   return runtimeS;
 }
 
-/** An attempt has ended without success. Its task runs on where another attempt of it lives. */
+/** An attempt has ended without success. Its task goes on if another attempt of it lives. */
 function endTry(state: WorkingState, of: EndedTry): void {
   const { task, stage, attempt, end } = of;
   const after = afterTry(of);
@@ -335,10 +335,7 @@ function endTry(state: WorkingState, of: EndedTry): void {
   }
 }
 
-/**
- * What a task is after an attempt that did not succeed, when no other attempt of it lives and its retries are not used
- * up.
- */
+/** State of a task after an unsuccessful attempt, if no other attempt of it lives and retries are left. */
 function afterTry({ task, stage, attempt, end }: EndedTry): Task {
   const keptByIt = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
   // A copy's checkpoint is its own and ends with it.
@@ -381,8 +378,8 @@ function noteFailure(state: WorkingState, { job: id, stage, index }: Attempt, re
 }
 
 /**
- * How long a task is known to run, where that is more than it keeps. An attempt that resumed read its checkpoint before
- * it went on, which is no running time, so that no more than what it keeps is known of it.
+ * Lower bound of a task's running time, if above its saved part. A resumed attempt first read its checkpoint, which is
+ * no running time, so it gives no bound beyond the saved part.
  */
 function ranAtLeast(
   task: Task,
@@ -411,11 +408,11 @@ const specOf = (state: WorkingState, attempt: Attempt): StageSpec =>
     `attempt ${attempt.id} belongs to no stage`,
   );
 
-/** Whether a job is to be brought to an end: no further starts, what runs is stopped. */
+/** True for a job that is being ended: no further starts, running tasks are stopped. */
 export const isEnding = (job: Job): boolean =>
   job.cancelRequested || job.stages.some((s) => s.failed > 0) || job.stateReason !== null;
 
-/** Brings a job to its end once nothing of it runs any more, and out of `pending` once something has run. */
+/** Ends a job once none of its tasks runs any more, and takes it out of `pending` once one has run. */
 function settleJob(state: WorkingState, id: Job['id'], at: EpochMs): void {
   const job = state.jobs.get(id);
   if (job === undefined || job.finishedMs !== null) return;

@@ -1,9 +1,8 @@
 /**
- * What a cycle begins with: takes in what happened to instances and attempts, settles the bills of those that ended,
- * learns, and takes one consistent picture of it all.
- *
+ * Beginning of a cycle: takes in reports of instances and attempts, settles the bills of ended ones, learns, and takes
+ * one consistent snapshot.
  * Lifecycle: `recall` first, then per cycle `observe` (to be committed by the caller) and `snapshot`. Between cycles it
- * remembers what it may as well read again (`Remembered`).
+ * keeps a cache of readable data (`Remembered`).
  */
 import { invariant, messageOf } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -55,9 +54,9 @@ export interface ObserverParts {
     'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth'
   >;
   readonly learners: Learners;
-  /** How full the disk is that tasks write to; null: not known yet. Absent: no driver of that kind. */
+  /** State of the disk that tasks write to; null: unknown yet. Absent: the driver has none. */
   readonly disk?: () => DiskState | null;
-  /** Of an observer before this one; absent: nothing is. */
+  /** Cache of a previous observer; absent: empty. */
   readonly remembered?: Remembered;
 }
 
@@ -77,15 +76,12 @@ export class Observer {
     this.#disk = parts.disk === undefined ? null : new DiskRoom(parts.disk);
   }
 
-  /** What rests; confirming outcomes changes it. */
+  /** Back-offs in force and over; confirming outcomes changes it. */
   get backOffs(): BackOffs {
     return this.#backOffs;
   }
 
-  /**
-   * Takes what was learned, and which pools rest, from the store alone, and whatever else it remembers unless told that
-   * that holds.
-   */
+  /** Reads beliefs and back-offs from the store; with 'all' it also empties the cache. */
   async recall(what: 'all' | 'learned' = 'all'): Promise<void> {
     const { store, learners } = this.#parts;
     await learners.recall(store);
@@ -96,8 +92,7 @@ export class Observer {
   }
 
   /**
-   * Takes in what happened, settles bills of ended instances, learns. To be committed in one piece: cursors are part of
-   * it.
+   * Takes in reports, settles bills of ended instances, learns. To be committed in one piece: cursors are part of it.
    */
   async observe(state: WorkingState): Promise<Observed> {
     const { fleet, learners } = this.#parts;
@@ -114,20 +109,17 @@ export class Observer {
     return observed;
   }
 
-  /** False while the disk has no room for what tasks write. */
+  /** False while the disk has no room for files of tasks. */
   get mayStart(): boolean {
     return (this.#disk?.held ?? null) === null;
   }
 
-  /** Live instances and what runs on them, now. O(changes + instances + running tasks). */
+  /** Live instances with their running tasks, now. O(changes + instances + running tasks). */
   whatRuns(state: WorkingState): Pick<Snapshot, 'instances'> {
     return state.whatRuns({ poolById: this.#pools, restoreS: seconds(this.#parts.config.restoreS) });
   }
 
-  /**
-   * One picture of now. Jobs whose budget is used up, or whose dependency failed, are marked to be brought to their
-   * end.
-   */
+  /** Snapshot of now. Jobs with an exhausted budget, or a failed dependency, are marked to be ended. */
   async snapshot(state: WorkingState): Promise<Snapshot> {
     const nowMs = this.#parts.clock.now();
     const prices = this.#pricesAt(nowMs);
@@ -155,7 +147,7 @@ export class Observer {
     this.#deployment.recorded(plan);
   }
 
-  /** When the last attempt ended of each job that has a budget. */
+  /** End of the last attempt of each job with a budget. */
   lastRanMs(snapshot: Snapshot): ReadonlyMap<JobId, EpochMs> {
     return new Map(
       [...snapshot.jobs.keys()].flatMap((job) => {
@@ -182,16 +174,15 @@ export class Observer {
     state.putInstance({ ...instance, costUsd: bill.totalUsd, ...(marketCause === null ? {} : { marketCause }) });
     const ran = attempts.some((a) => a.startedMs !== null);
     countSettled(state, { instance, ran, jobs }, { at: endedMs, backOffs: this.#backOffs });
-    // One that was given back without having run anything went for want of another beside it: that would be refused
-    // again.
+    // An instance released without an attempt lacked another beside it, and the quota would refuse that again.
     if (ran) endQuotaBackOff(state, pool.id, this.#backOffs);
     const takenMs = marketCause === 'capacity' ? (instance.warnedMs ?? endedMs) : null;
     teaching.tell({ kind: 'instance-ended', instance, pool, launchedMs: instance.launchedMs, endedMs, takenMs });
   }
 
   /**
-   * Who pays what. A record that is at fault keeps no bill from being booked: it is then nobody's, whole, and an event
-   * says why.
+   * Ledger rows of a bill. If a faulty record prevents the attribution, the whole bill is nobody's, and an event says
+   * why.
    */
   #rows(state: WorkingState, of: Attributed): readonly LedgerRow[] {
     try {
@@ -206,7 +197,7 @@ export class Observer {
     }
   }
 
-  /** An interruption while the price was still within the bid was about capacity, not price. Null: it was none. */
+  /** Cause of an interruption: capacity if the price was still within the bid, else price. Null: not interrupted. */
   #marketCause(instance: Instance): MarketCause | null {
     if (instance.endCause !== 'interrupted') return null;
     const at = instance.warnedMs ?? instance.endedMs;
@@ -267,19 +258,19 @@ export class Observer {
     return states;
   }
 
-  /** Jobs that others wait for, and that are neither active nor known to be over. */
+  /** Jobs that others wait for, and that are neither active nor known to have ended. */
   async #readEnds(waitedFor: ReadonlySet<JobId>, { jobs }: WorkingState): Promise<ReadonlyMap<string, Job>> {
     const { finishedJobs } = this.#remembered;
     for (const id of finishedJobs.keys()) if (!waitedFor.has(id)) finishedJobs.delete(id);
     const unknown = [...waitedFor].filter((id) => !jobs.has(id) && !finishedJobs.has(id));
     const found = unknown.length === 0 ? [] : await this.#parts.store.findJobs(unknown);
-    // Where there is none of the id, one of that name is found, which is another.
+    // A lookup by an unknown id finds a job with that name, which is another job.
     return new Map([...found].filter(([id, job]) => job.id === id));
   }
 
   /**
-   * Money of jobs with a limit, accrued to now. A job is brought to its end while what its instances may still cost
-   * until they are given back is within the limit.
+   * Money of jobs with a limit, accrued to now. A job is ended while the highest cost of its instances until their
+   * release is still within the limit.
    */
   async #enforceBudgets(state: WorkingState, prices: Prices): Promise<ReadonlyMap<JobId, Budget>> {
     const { spending } = this.#remembered;
@@ -332,7 +323,7 @@ function latestOf(stored: readonly Attempt[], known: readonly Attempt[]): readon
   return [...attempts.values()];
 }
 
-/** What was spent so far falls by a refund: an event says why. */
+/** A refund lowers the spending so far; an event says why. */
 function noteRefund(state: WorkingState, { id, pool }: Instance, refundedUsd: number, at: EpochMs): void {
   state.event('instance-refunded', at, {
     text: `instance ${id} is not charged, for the market took it within its first hour: ${refundedUsd.toPrecision(2)} USD refunded`,

@@ -3,8 +3,8 @@ import type { JobState } from '../../domain/job.ts';
 import { Spending } from '../money/spending.ts';
 
 /**
- * Accounts of jobs with a budget, and the ends of jobs that others wait for, which would be read for each of them in
- * each cycle else. Right for as long as all that was observed since was observed with it, and committed.
+ * Cache of accounts of jobs with a budget, and of the ends of jobs that others wait for; each cycle would read them
+ * otherwise. Valid as long as every observation went through it, and was committed.
  */
 export class Remembered {
   readonly finishedJobs = new Map<JobId, JobState>();
@@ -17,21 +17,21 @@ export class Remembered {
 }
 
 /**
- * What one process keeps from look to look, so that a cycle in which little happens reads little. Another process may
- * have looked between and taken in what this one has not heard of: each look takes the lease once, so the tokens tell.
+ * Memory of one process between observations, so that a cycle with few events reads little. Another process may have
+ * observed in between, with events unknown to this one: each observation takes the lease once, so the tokens tell.
  */
-export class LookMemory {
+export class ObservationMemory {
   readonly remembered = new Remembered();
-  /** Of its last look, if that came to its end. */
+  /** Token of its last observation, if that was completed. */
   #token: number | null = null;
 
-  /** A look begins under this token. */
+  /** An observation begins under this token. */
   begin(token: number): void {
     if (this.#token !== token - 1) this.remembered.forget();
     this.#token = null;
   }
 
-  /** All that it took in is committed. */
+  /** All of the observation is committed. */
   end(token: number): void {
     this.#token = token;
   }

@@ -2,14 +2,14 @@ import type { StageSpec } from '../../domain/job.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 
 /**
- * Finds for a running task another one of its stage that is as far, so that what is asked of both is answered once:
- * most of a stage begins together. Each is compared with one alone, the last that was like no other. Memory: one task
- * for each stage that is live.
+ * Finds for a running task another one of its stage with equal progress, so that questions are answered once for both:
+ * most tasks of a stage begin together. Each is compared with only one, the last that matched none. Memory: one task
+ * for each live stage.
  */
 export class Alike {
   readonly #last = new WeakMap<StageSpec, RunningTask>();
 
-  /** The task with what it is like, or as it is. */
+  /** The task with its match, or as it is. */
   of(running: RunningTask): RunningTask {
     const last = this.#last.get(running.stage);
     if (last !== undefined && isAsFar(running, last)) return { ...running, like: last };
@@ -18,7 +18,7 @@ export class Alike {
   }
 }
 
-/** Everything that a forecast and what is left by it depend on (`leftOf`). */
+/** Inputs to a forecast and to the remaining time (`leftOf`). */
 const isAsFar = (a: RunningTask, b: RunningTask): boolean =>
   a.stage === b.stage &&
   a.attempt.job === b.attempt.job &&
@@ -27,7 +27,7 @@ const isAsFar = (a: RunningTask, b: RunningTask): boolean =>
   a.readS === b.readS &&
   a.ranS === b.ranS;
 
-/** What tasks are like, in order, of those that follow each other and are alike only one. */
+/** Tasks in order, with only one of each sequence of alike ones. */
 export function distinctOf(tasks: readonly RunningTask[]): readonly RunningTask[] {
   const distinct: RunningTask[] = [];
   for (const r of tasks) {

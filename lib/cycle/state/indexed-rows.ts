@@ -23,7 +23,7 @@ class Puts<V> {
     return this.#rows.length;
   }
 
-  /** Their values as they are now, in the order in which they were first put. */
+  /** Present values, in the order of their first put. */
   take(): V[] {
     const rows = this.#rows;
     this.#rows = [];
@@ -34,7 +34,7 @@ class Puts<V> {
   }
 }
 
-/** Immutable values by key, in the order in which keys came: a put replaces the value and keeps its place. */
+/** Immutable values by key, in the order of first puts: a later put replaces the value and keeps its place. */
 export class Rows<K, V> {
   readonly #rows = new Map<K, Row<V>>();
   readonly #puts = new Puts<V>();
@@ -65,7 +65,7 @@ export class Rows<K, V> {
     this.#set(key, value);
   }
 
-  /** True where there was none of that key. */
+  /** True for a new key. */
   put(key: K, value: V): boolean {
     const known = this.#rows.size;
     this.#puts.note(this.#set(key, value));
@@ -93,7 +93,7 @@ export class Rows<K, V> {
   }
 }
 
-/** Tasks that were tried, as `Rows`. By job, stage and index: no text that names a task is put together to find it. */
+/** Tried tasks, as `Rows`. Keyed by job, stage and index, so that a lookup builds no text. */
 export class TaskRows {
   readonly #jobs = new Map<JobId, Map<string, Map<number, Row<Task>>>>();
   readonly #puts = new Puts<Task>();
@@ -127,7 +127,7 @@ export class TaskRows {
     return this.#puts.take();
   }
 
-  /** Of one stage, in the order in which they were first tried. */
+  /** Tasks of one stage, in the order of their first attempts. */
   ofStage(job: JobId, stage: string): Task[] {
     return valuesOf(this.#jobs.get(job)?.get(stage));
   }

@@ -15,11 +15,10 @@ import { isEnding } from '../observe/observe.ts';
 export type Aside = Pick<SetAside, 'why' | 'detail'>;
 
 /**
- * The snapshot without some jobs, so that no policy meets anything that their owners wrote. Nothing of them starts.
- * Their running tasks keep their room, as tasks without constraints, deadline or worth: no policy moves or stops them.
- * A job that is ending stays among the jobs, without its texts, so that its tasks are stopped.
- *
- * O(jobs + groups), and O(what runs) where something of these jobs runs.
+ * The snapshot without some jobs, so that no policy meets their owners' texts. None of their tasks starts. Their
+ * running tasks keep their room, as tasks without constraints, deadline or worth: no policy moves or stops them. A job
+ * that is ending stays among the jobs, without its texts, so that its tasks are stopped.
+ * O(jobs + groups), and O(running tasks) if some belong to these jobs.
  */
 export function setAside(snapshot: Snapshot, aside: ReadonlyMap<JobId, Aside>): Snapshot {
   if (aside.size === 0) return snapshot;
@@ -91,7 +90,7 @@ const PLAIN: Omit<StageSpec, 'name' | 'tasks' | 'resources'> = {
   preferences: [],
 };
 
-/** Of each stage one of the same name, size and needs that says nothing else. The same one for all of its tasks. */
+/** Plain stand-in of each stage: same name, size and needs, nothing else. One record for all tasks of the stage. */
 class PlainStages {
   readonly #plain = new Map<StageSpec, StageSpec>();
 
@@ -107,8 +106,8 @@ class PlainStages {
 }
 
 /**
- * The snapshot with one more job, of one small plain task. A decision that fails on it would fail on any job, so none
- * of those that wait is to blame. To be thrown away: the job does not exist.
+ * The snapshot with one more job, of one small plain task. A decision that fails on it would fail on any job, so no
+ * waiting job is to blame. For trials only: the job does not exist.
  */
 export function probed(snapshot: Snapshot): Snapshot {
   const { nowMs } = snapshot;

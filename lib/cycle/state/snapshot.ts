@@ -10,12 +10,9 @@ import { isEnding } from '../observe/observe.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
 
-/** Progress within this is alike enough to plan together: one group, not one per interrupted task. */
+/** Width of progress classes: interrupted tasks within one are planned as one group. */
 const KEPT_BUCKET_S = 60;
-/**
- * So are those whose longest attempts, a minute added, differ by less than this: some twenty groups of a stage in a
- * week of running.
- */
+/** Ratio of classes of the longest attempt, a minute added: some twenty groups of a stage in a week of running. */
 const RAN_RATIO = 1.5;
 
 export interface SnapshotInput {
@@ -33,15 +30,15 @@ export interface SnapshotInput {
   readonly spendingLimits?: Snapshot['spendingLimits'] & {};
   /** Why no task may start for want of room on the disk; absent: tasks may. */
   readonly startsHeld?: string;
-  /** What reading a checkpoint takes, which is no progress of an attempt that resumed; default 0. */
+  /** Time to read a checkpoint, which is no progress of a resumed attempt; default 0. */
   readonly restoreS?: number;
-  /** Told of a job that no picture can be taken of, which is then left out. Absent: it throws. */
+  /** Called for a job that makes the snapshot throw; the job is left out. Absent: it throws. */
   readonly onFault?: (job: JobId, error: unknown) => void;
 }
 
 /**
- * One consistent picture out of the working state. O(active jobs x stages + tried tasks of stages of which some wait +
- * pools), and what `WhatRuns` takes.
+ * One consistent snapshot of the working state. O(active jobs x stages + tried tasks of stages with waiting ones +
+ * pools), plus the cost of `WhatRuns`.
  */
 export function takeSnapshot(input: SnapshotInput): Snapshot {
   const { state, nowMs } = input;
@@ -101,7 +98,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
   return setAside(all, aside);
 }
 
-/** Whether each of its tasks has been begun and none waits to be tried again: most of what there is. */
+/** True if every task has begun and none waits to be tried again, as in most jobs. */
 const hasBegunAll = ({ stages }: Job): boolean => stages.every((s) => s.nextFresh >= s.tasks && s.waiting === 0);
 
 interface PendingContext {
@@ -168,11 +165,11 @@ const whyNotYet = ({ index, failures }: Task): Pick<BlockedJob, 'why' | 'detail'
     ? { why: 'not-before', detail: `task ${index} is not to start before a time that was planned` }
     : { why: 'backoff', detail: `task ${index} failed ${failures} time(s) and is tried again after a pause` };
 
-/** What tasks of a stage are told apart by, once they have begun. */
+/** Progress class of a begun task of a stage. */
 function progressOf(task: Task): string {
   const kept = `kept-${Math.floor(raw(task.keptS) / KEPT_BUCKET_S)}`;
   const ranS = doneOnceS(task);
-  // What it kept later says as much.
+  // A later checkpoint implies as much.
   if (!gt(ranS, task.keptS)) return kept;
   return `${kept}-ran-${Math.floor(Math.log(1 + raw(ranS) / KEPT_BUCKET_S) / Math.log(RAN_RATIO))}`;
 }
@@ -188,14 +185,14 @@ const movedGroup = (job: Job, stage: StageSpec, task: Task): PendingGroup => ({
   ...(task.goesTo === undefined ? {} : { goesTo: task.goesTo }),
 });
 
-/** What is true of all of them. */
+/** Common lower bound of the tasks. */
 function leastOf(tasks: readonly Task[]): Pick<PendingGroup, 'keptS' | 'ranS'> {
   const keptS = tasks.map((t) => t.keptS).reduce((a, b) => least(a, b));
   const ranS = tasks.map(doneOnceS).reduce((a, b) => least(a, b));
   return gt(ranS, keptS) ? { keptS, ranS } : { keptS };
 }
 
-/** A gang starts whole: only when none of it runs and all that is left of it is due. */
+/** A gang starts whole: only when none of it runs and all of its remaining tasks are due. */
 function gangGroup(
   job: Job,
   stage: StageSpec,

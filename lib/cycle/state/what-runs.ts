@@ -19,49 +19,48 @@ import {
 
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 
-/** Where the rows are that it is made of. */
+/** Source rows of the running tasks. */
 export interface RunningRows {
   readonly jobs: ByKey<JobId, Job>;
   readonly attempts: ByKey<AttemptId, Attempt>;
   readonly instances: ByKey<InstanceId, Instance>;
-  /** Of an attempt that has not ended. */
+  /** Task of a live attempt. */
   readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS' | 'ownStops'> | undefined;
 }
 
-/** What runs, as a snapshot has it. */
+/** Running tasks, as a snapshot has them. */
 export type Running = Required<Pick<Snapshot, 'running' | 'instances' | 'parts'>>;
 
 /** The same for all of an engine's life. */
 export interface RunningTerms {
   /** Every pool an instance may be in, also those without a quote now. */
   readonly poolById: ReadonlyMap<PoolId, Pool>;
-  /** What reading a checkpoint takes, which is no progress of an attempt that resumed. */
+  /** Time to read a checkpoint, which is no progress of a resumed attempt. */
   readonly restoreS: Seconds;
 }
 
 /**
- * What runs, and each live instance with what runs on it: by far the most there is, and of it little changes from one
- * cycle to the next. So it is kept, and only what was told to have changed is made anew.
- *
- * It is right because rows never change, they are replaced, and every replacement is told (`changedAttempt`,
+ * Running tasks, and live instances with their tasks. They are by far the largest part of a snapshot and change little
+ * from cycle to cycle, so they are kept, and only changed ones are made anew.
+ * Correct because rows never change but are replaced, and every replacement is told (`changedAttempt`,
  * `changedInstance`); because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a
- * job's specification and deadline are as submitted; and because how long a task ran before changes when an attempt of
- * it ends. Order: of both maps that in which attempts and instances came, as in the rows. Invariant: after `now` all
- * hold exactly what is live. Memory: what is live.
+ * job's specification and deadline never change; and because a task's lower bound changes only at the end of an
+ * attempt. Order: both maps keep the order of arrival of attempts and instances, as in the rows. Invariant: after `now`
+ * all hold exactly the live ones. Memory: O(live).
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
-  /** Of those what is stopping, and what an interruption may make late. */
+  /** Stopping ones among them, and those that an interruption may make late. */
   readonly #stopping = new Map<AttemptId, RunningTask>();
   readonly #atRisk = new Map<AttemptId, RunningTask>();
   readonly #views = new Map<InstanceId, InstanceView>();
-  /** Of those what may be given a task, what may not, and what nothing runs on. */
+  /** Views of instances that take tasks, of those that do not, and of empty ones. */
   readonly #takingTasks = new Map<PoolId, Map<InstanceId, InstanceView>>();
   readonly #leaving = new Map<InstanceId, InstanceView>();
   readonly #idle = new Map<InstanceId, InstanceView>();
-  /** Those of the last snapshot, which share `#views`. */
+  /** Views of the last snapshot, which share `#views`. */
   #given: Views | null = null;
-  /** With where they are. */
+  /** With their instances. */
   readonly #changedAttempts = new Map<AttemptId, InstanceId>();
   readonly #changedInstances = new Set<InstanceId>();
   readonly #alike = new Alike();
@@ -74,9 +73,7 @@ export class WhatRuns {
     this.#changedInstances.add(id);
   }
 
-  /**
-   * O(what has changed x what is on the same instances), and lists of what there is: a snapshot stays as it was taken.
-   */
+  /** O(changes x tasks on the same instances), plus copies of lists: a snapshot never changes. */
   now(rows: RunningRows, terms: RunningTerms): Running {
     this.#given?.part();
     const changed = this.#takeAttempts(rows, terms);
@@ -108,9 +105,7 @@ export class WhatRuns {
     return { takingTasks, leaving: [...this.#leaving.values()], idle: [...this.#idle.values()] };
   }
 
-  /**
-   * Takes over what attempts have become. Returns what runs where one of them is, in the order in which attempts came.
-   */
+  /** Takes over changed attempts. Returns the tasks of their instances, in the order of arrival. */
   #takeAttempts(rows: RunningRows, terms: RunningTerms): ReadonlyMap<InstanceId, readonly RunningTask[]> {
     const stageOf = stagesOf(rows.jobs);
     const changed = new Map<InstanceId, RunningTask[]>();
@@ -177,8 +172,8 @@ export class WhatRuns {
 }
 
 /**
- * The views of a snapshot: a list, and an index that it shares with who made it, until that goes on. Who asks for one
- * later, which hardly anybody does, has an index made of the list.
+ * Views of a snapshot: a list, and an index shared with its maker until the next change. A later lookup, which is rare,
+ * builds an index of its own from the list.
  */
 class Views {
   readonly #list: readonly InstanceView[];
@@ -202,7 +197,7 @@ class Views {
     return this.#list.values();
   }
 
-  /** What it shares is about to change. */
+  /** Ends the sharing, because the maker changes the index. */
   part(): void {
     this.#byId = null;
   }
@@ -214,7 +209,7 @@ function keep<K, V>(part: Map<K, V>, row: { readonly id: K; readonly is: V; read
   else part.delete(row.id);
 }
 
-/** Puts what an attempt has become in the place of what it was, a new one last, and takes out one that has ended. */
+/** Replaces an attempt in a list, appends a new one, removes an ended one. */
 function replace(there: RunningTask[], before: RunningTask | undefined, after: RunningTask | null): void {
   const at = before === undefined ? -1 : there.indexOf(before);
   if (after === null) {
@@ -235,10 +230,7 @@ interface StageOf {
   readonly stage: StageSpec;
 }
 
-/**
- * Job and stage of an attempt. Attempts of one stage come one after the other, so that most are answered by the last
- * answer.
- */
+/** Job and stage of an attempt. Attempts of one stage follow one another, so the last answer mostly serves. */
 function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
   let last: StageOf | null = null;
   return (attempt) => {
@@ -259,12 +251,12 @@ function runningTask(
   { restoreS }: RunningTerms,
 ): RunningTask {
   return {
-    // Nothing is to be decided about one that is superseded: it stops.
+    // A superseded attempt needs no decision: it stops.
     attempt: attempt.supersededBy === undefined ? attempt : { ...attempt, state: 'stopping' },
     class: job.spec.class,
     stage,
     deadlineMs: job.deadlineMs,
-    // Else work would look further on while it runs than it is when it waits again, and would be sent to and fro.
+    // Otherwise work would seem further on while it runs than when it waits again, and would be moved back and forth.
     readS: isPositive(attempt.resumedFromS) ? restoreS : ZERO_S,
     savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),

@@ -15,9 +15,9 @@ export const attemptName = (t: TaskRef, number: number): AttemptId =>
   attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
 
 /**
- * The active state while a use case works on it. Every put replaces an immutable value and remembers it;
- * `takeChanges()` is what to commit, one change per entity however often it was put. Reads see the puts before them.
- * What is committed may serve the next use case too (`carryOver`); its memory is bounded by what is active.
+ * The active state of a use case. Every put replaces an immutable value and records it; `takeChanges()` returns the
+ * changes to commit, one per entity however often it was put. Reads see earlier puts. Committed state may serve the
+ * next use case too (`refresh`); its memory is bounded by the active entities.
  */
 export class WorkingState {
   readonly jobs = new Rows<JobId, Job>();
@@ -26,18 +26,18 @@ export class WorkingState {
   readonly instances = new Rows<InstanceId, Instance>();
   #openEffects: readonly EffectRecord[];
   #cursors: ReadonlyMap<InstanceId, number>;
-  /** Cursors that follow what is put; null while they need not. */
+  /** Cursors updated by puts; null if not needed. */
   #followed: Map<InstanceId, number> | null = null;
-  /** Of the other kinds, by key. */
+  /** Changes of the other types, by key. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
-  /** Made when first asked for: attempts by instance, in the order of `attempts`. */
+  /** Attempts by instance, in the order of `attempts`; made on first use. */
   #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
   readonly #whatRuns = new WhatRuns();
   /** Superseded attempts that have not been asked to stop. */
   readonly #superseded = new Set<AttemptId>();
-  /** What came to its end since the last `carryOver`: a load would leave it out. */
+  /** Entities that ended since the last `refresh`: a load would leave them out. */
   #over = nothingOver();
 
   constructor(active: ActiveState) {
@@ -56,7 +56,7 @@ export class WorkingState {
     this.#cursors = active.cursors;
   }
 
-  /** As of the load, or of the last `carryOver`. */
+  /** As of the load, or of the last `refresh`. */
   get openEffects(): readonly EffectRecord[] {
     return this.#openEffects;
   }
@@ -65,24 +65,24 @@ export class WorkingState {
     return this.#followed ?? this.#cursors;
   }
 
-  /** From now on, until the next `carryOver`, `cursors` has what is put: for whoever observes more than once. */
+  /** From now on, until the next `refresh`, `cursors` includes puts: for several observations in one use case. */
   followCursors(): void {
     this.#followed ??= new Map(this.#cursors);
   }
 
-  /** Instances that ended since the load, or the last `carryOver`. */
+  /** Instances that ended since the load, or the last `refresh`. */
   get endedInstances(): readonly InstanceId[] {
     return this.#over.instances;
   }
 
   /**
-   * Goes on from what is committed as if it had been loaded anew: what is over is left out, what others wrote is taken
-   * in. This is all that the engine keeps between cycles. It is right because nobody else writes tasks, attempts and
-   * instances while the lease is held (a commit under an older one fails), and because each put here was committed:
-   * after a fault the engine loads anew. O(what ended and what others changed), where a load costs what is active.
+   * Makes the committed state equal to a new load: ended entities are left out, writes of others are taken in. The
+   * engine keeps nothing else between cycles. Correct because nobody else writes tasks, attempts and instances while
+   * the lease is held (a commit under an older one fails), and because each put was committed: after a fault the engine
+   * loads anew. O(ended entities and changes of others), where a load costs O(active entities).
    */
-  carryOver({ jobs, openEffects, cursors }: OthersChanges): void {
-    if (this.changed) throw new EbbError('internal', { what: 'what is not committed is carried over' });
+  refresh({ jobs, openEffects, cursors }: OthersChanges): void {
+    if (this.changed) throw new EbbError('internal', { what: 'a refresh with changes that are not committed' });
     const { attempts, instances, tasks, jobs: endedJobs } = this.#over;
     this.#over = nothingOver();
     for (const id of attempts) this.#dropAttempt(id);
@@ -202,7 +202,7 @@ export class WorkingState {
     }));
   }
 
-  /** From when on tasks of a stage may start; null: at any time. */
+  /** Earliest start of a stage's tasks; null: any time. */
   putEarliest(ref: Pick<TaskRef, 'job' | 'stage'>, notBeforeMs: EpochMs | null): void {
     this.#count(ref, ({ notBeforeMs: _, ...s }) => (notBeforeMs === null ? s : { ...s, notBeforeMs }));
   }
@@ -248,7 +248,7 @@ export class WorkingState {
     );
   }
 
-  /** What to commit since the last call. */
+  /** Changes since the last call, to be committed. */
   takeChanges(): readonly Change[] {
     const changes: Change[] = [];
     for (const value of this.jobs.takePut()) changes.push({ put: 'job', value });
@@ -280,15 +280,15 @@ export class WorkingState {
     return live;
   }
 
-  /** Whether anything is left to decide about: a job that is neither over nor merely held, or an instance. */
+  /** True if nothing is left to decide: every job has ended or is merely held, and no instance lives. */
   get isIdle(): boolean {
-    for (const j of this.jobs.values()) if (!isOver(j.state) && !isAtRest(j)) return false;
+    for (const j of this.jobs.values()) if (!isOver(j.state) && !waitsForPerson(j)) return false;
     for (const i of this.instances.values()) if (isLive(i)) return false;
     return true;
   }
 
   /**
-   * Tried tasks of a stage that wait, in the order in which they were first tried. O(tried tasks), O(1) where the job
+   * Waiting tasks of a stage with earlier attempts, in the order of their first ones. O(tried tasks), O(1) if the job
    * counts none.
    */
   waitingTasks({ id, stages }: Pick<Job, 'id' | 'stages'>, stage: string): Task[] {
@@ -305,7 +305,7 @@ export class WorkingState {
     return valuesOf(this.#attemptsOn.get(instance), this.attempts);
   }
 
-  /** What runs, and each live instance with what runs on it. `terms` are the same at each call. */
+  /** Running tasks, and live instances with theirs. `terms` are the same at each call. */
   whatRuns(terms: RunningTerms): Running {
     const { jobs, attempts, instances } = this;
     const taskOf = (attempt: Attempt): Task | undefined => this.#tasks.get(attempt);
@@ -343,8 +343,10 @@ interface Over {
 
 const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances: [] });
 
-/** A held job waits for a person, who wakes the engine. One that is to be stopped waits for the engine. */
-const isAtRest = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
+/**
+ * True for a held job that waits for a person, who wakes the engine. A job that is to be stopped waits for the engine.
+ */
+const waitsForPerson = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -23,7 +23,7 @@ const data = workerData as TrialData | null;
 // A bundle is its own worker, so that this file is loaded where no trials are wanted, too.
 if (parentPort !== null && data?.kind === TRIAL) {
   const port = parentPort;
-  const { sight, preset, config } = data;
+  const { observed, preset, config } = data;
   const learners = composeLearners();
   learners.restore(data.learned);
   const memory = new DecisionMemory();
@@ -31,10 +31,10 @@ if (parentPort !== null && data?.kind === TRIAL) {
   const { stages } = presetNamed(preset, config.presets);
   const answer = async (tried: TrialRequest): Promise<TrialReply> => {
     try {
-      const snapshot = triedOn(sight.snapshot, tried);
+      const snapshot = triedOn(observed.snapshot, tried);
       const forecasts = { runtime: stages.estimate({ snapshot, beliefs: learners, config, memory }), market };
       const parts = { stages, preset, solver: noSolver, config, memory };
-      const { runningOffers: _, ...decision } = await decideOn({ ...sight, snapshot }, forecasts, parts);
+      const { runningOffers: _, ...decision } = await decideOn({ ...observed, snapshot }, forecasts, parts);
       return { is: 'outcome', outcome: { status: 'decided', decision: { ...decision, runningOffers: new Map() } } };
     } catch (error) {
       return { is: 'outcome', outcome: { status: 'threw', error: messageOf(error) } };

@@ -7,7 +7,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import type { Sight } from '../../cycle/decide/decision.ts';
+import type { ObservedState } from '../../cycle/decide/decision.ts';
 import type { Tried, TrialOutcome, Trials } from '../../cycle/decide/isolate.ts';
 import { asData } from '../../cycle/steps.ts';
 import { EbbError } from '../../kernel/errors.ts';
@@ -17,7 +17,7 @@ import { wallTime } from '../wall.ts';
 /** What a thread for trials is started with. */
 export interface TrialData {
   readonly kind: typeof TRIAL;
-  readonly sight: Sight;
+  readonly observed: ObservedState;
   readonly market: ForecastTable;
   /** Rows of what was learned that a decision reads. */
   readonly learned: ReadonlyMap<string, string>;
@@ -36,7 +36,10 @@ export type TrialReply =
 const START_MS = 45_000;
 
 export function openTrials(of: Omit<TrialData, 'kind'>, worker: URL = workerUrl()): Trials {
-  const trials = new ThreadedTrials({ ...of, sight: { ...of.sight, snapshot: asData(of.sight.snapshot) } }, worker);
+  const trials = new ThreadedTrials(
+    { ...of, observed: { ...of.observed, snapshot: asData(of.observed.snapshot) } },
+    worker,
+  );
   return {
     trial: (tried, limitMs) => trials.try(tried, limitMs),
     nowMs: () => wallTime.monotonicMs(),

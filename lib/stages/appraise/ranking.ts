@@ -39,7 +39,7 @@ const MOST_CONSIDERED = 12;
  */
 export function choose(choice: Choice): GroupOffers {
   const { group, excluded, config } = choice;
-  const able = lookAround(choice)
+  const able = candidatesFor(choice)
     .filter((c) => Number.isFinite(c.outcome.costUsd))
     .sort(byCost);
   const onTime = able.filter((c) => isOnTime(c, config));
@@ -88,7 +88,7 @@ const isBounded = (
   (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
 
 /** All non-interruptible candidates, and all spot candidates that may be kept. */
-function lookAround(choice: Choice): readonly Candidate[] {
+function candidatesFor(choice: Choice): readonly Candidate[] {
   const { equivalenceClass, candidates, config } = choice;
   const found = equivalenceClass.nonInterruptible.flatMap(candidates);
   if (isOffSpot(choice)) return found;

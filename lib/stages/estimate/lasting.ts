@@ -71,7 +71,7 @@ export class Lasting<T> {
   }
 
   /** Calls back for each task with its last step reached by then; -1: none. */
-  each(nowMs: EpochMs, look: (of: T, step: number) => void): void {
+  each(nowMs: EpochMs, visit: (of: T, step: number) => void): void {
     const now = raw(nowMs);
     const facts = this.#facts;
     for (let i = 0; i < this.#with.length; i++) {
@@ -83,7 +83,7 @@ export class Lasting<T> {
       const doneS = (facts[at + 2] as number) + Math.max(0, ranS - (facts[at + 1] as number));
       const step = lastStepAt(Math.max(doneS, facts[at + 3] as number), this.#steps[i]);
       this.#steps[i] = step;
-      look(of, step);
+      visit(of, step);
     }
   }
 

@@ -77,12 +77,12 @@ export class Unfinished {
 
   /** State as of a snapshot; O(1) for the last one. */
   at(snapshot: Shown): Pick<this, 'sharing'> {
-    if (this.#shown !== snapshot) this.#look(snapshot);
+    if (this.#shown !== snapshot) this.#observe(snapshot);
     this.#shown = snapshot;
     return this;
   }
 
-  #look({ jobs, running, tasks, nowMs }: Shown): void {
+  #observe({ jobs, running, tasks, nowMs }: Shown): void {
     // Tasks that begin together are of one stage: the last answer serves most of them.
     let last: { readonly id: JobId; readonly stage: StageSpec; readonly alike: Alike } | null = null;
     const alikeTo = (id: JobId, stage: StageSpec | undefined): Alike | null => {

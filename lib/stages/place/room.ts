@@ -49,7 +49,7 @@ export class Room {
   }
 
   /** True if the host has room for the smallest need of each resource. */
-  worthLooking(h: number): boolean {
+  mayHold(h: number): boolean {
     return this.fits(this.#least, h);
   }
 

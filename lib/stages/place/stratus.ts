@@ -169,7 +169,7 @@ class Packer {
       let kept = 0;
       for (const h of hosts) {
         if (takes(h)) taking.push(h);
-        else if (!this.#room.worthLooking(h)) continue;
+        else if (!this.#room.mayHold(h)) continue;
         hosts[kept++] = h;
       }
       hosts.length = kept;

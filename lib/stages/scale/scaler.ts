@@ -42,7 +42,7 @@ interface Fill {
 /** Most instances bought in one step, as a part of the entry's remaining need, so that diversification can react. */
 const STEP = 8;
 /** Lots with room that are tried per pool before a purchase: bounds the work if needs are very mixed. */
-const MOST_LOOKED_AT = 64;
+const MOST_EXAMINED = 64;
 
 /**
  * Stratus' scaler (section 3.2.3) on groups with counts. Per runtime bin, longest first: candidate groups are the first
@@ -243,7 +243,7 @@ export class Scaler {
   #upPack(p: Pending): void {
     for (const { pool, offer } of p.offers) {
       const roomy = this.#roomy.get(pool.id) ?? [];
-      for (const b of roomy.slice(-MOST_LOOKED_AT).reverse()) {
+      for (const b of roomy.slice(-MOST_EXAMINED).reverse()) {
         if (p.left === 0) return;
         const perInstance = capUsd(offer.bid) <= capUsd(b.bid) ? countInVector(p.need, b.free) : 0;
         if (perInstance === 0) continue;

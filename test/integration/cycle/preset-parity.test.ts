@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { deserialize, serialize } from 'node:v8';
 import { asData, solve } from '../../../lib/cycle/steps.ts';
-import type { Sight } from '../../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../../lib/cycle/decide/decision.ts';
 import type { RuntimeForecast } from '../../../lib/domain/forecast.ts';
 import type { StageKey } from '../../../lib/domain/forecasts.ts';
 import { planId } from '../../../lib/kernel/ids.ts';
@@ -196,8 +196,20 @@ async function solvedAgain(preset: string, scenes: readonly Scene[]): Promise<re
   const log: string[] = [];
   const stages = recorded(presetNamed(preset, OWN).stages, log);
   for (const { snapshot, ...forecasts } of scenes) {
-    const sight: Sight = { token: 1, plan: planId('p-again'), snapshot, lastRanMs: new Map(), draining: false };
-    await solve(sight, forecasts, { stages, preset, solver, config: schedulerConfig.parse(SETTINGS), explains: false });
+    const observed: ObservedState = {
+      token: 1,
+      plan: planId('p-again'),
+      snapshot,
+      lastRanMs: new Map(),
+      draining: false,
+    };
+    await solve(observed, forecasts, {
+      stages,
+      preset,
+      solver,
+      config: schedulerConfig.parse(SETTINGS),
+      explains: false,
+    });
   }
   return log;
 }

@@ -86,5 +86,5 @@ it('features of a running engine are those of a data set', async () => {
   const sights = [...sightsOf(life)];
   expect(sights.length).toBeGreaterThan(50);
   expect(sights.map((s) => s.atMs)).toEqual(asked.map((a) => a.askedMs));
-  sights.forEach((sight, i) => expect([...sight.features]).toEqual([...(asked[i]?.row ?? [])]));
+  sights.forEach((observed, i) => expect([...observed.features]).toEqual([...(asked[i]?.row ?? [])]));
 }, 60_000);

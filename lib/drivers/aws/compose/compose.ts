@@ -8,7 +8,7 @@ import { ECSClient } from '@aws-sdk/client-ecs';
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { HeadObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
-import { LookMemory } from '../../../cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../../cycle/observe/remembered.ts';
 import type { AttemptId } from '../../../kernel/ids.ts';
 import { once } from '../../../kernel/once.ts';
 import { Carrier } from '../cycle/blobs.ts';
@@ -135,7 +135,7 @@ export function composeDeployment(): Deployment {
     get spent() {
       return new Spent(of.table());
     },
-    memory: new LookMemory(),
+    memory: new ObservationMemory(),
     clock: lambdaClock(anchor),
     speed: anchor?.speed ?? 1,
     nowMs: wallMs,

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Uniform } from '../../../kernel/random.ts';
-import type { LookMemory } from '../../../cycle/observe/remembered.ts';
+import type { ObservationMemory } from '../../../cycle/observe/remembered.ts';
 import type { SchedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
 import type { Fleet } from '../../../ports/fleet.ts';
@@ -35,7 +35,7 @@ export interface Deployment {
   readonly limits: Limits;
   readonly draining: boolean;
   readonly wake: Wake;
-  readonly memory: LookMemory;
+  readonly memory: ObservationMemory;
   /** One-off schedules; absent: the clock alone wakes the cycle. */
   readonly windowEnds?: Pick<WindowEnds, 'keep'>;
   readonly carrier: Carrier;

@@ -17,7 +17,7 @@ import { logger, measure } from '../lambda/stack.ts';
 const HOUR_S = seconds(3600);
 
 /** What was seen: the queue, what is held and what it costs. */
-export async function measureSight(
+export async function measureSnapshot(
   snapshot: Snapshot,
   { market, checkedMs }: KnownMarket,
   spent: Spent,

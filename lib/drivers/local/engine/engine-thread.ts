@@ -80,12 +80,12 @@ const engine = new Engine<Solver>({
   limits: world.limits,
   learners,
   forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence })),
-  trials: async (sight) => {
-    const { snapshot } = sight;
+  trials: async (observed) => {
+    const { snapshot } = observed;
     const asked = bidsAsked(snapshot, asks, world.config);
     const table = forecastTable(invariant(forecast, 'a forecast comes before trials'), snapshot.nowMs, asked);
     return openTrials({
-      sight,
+      observed,
       market: table,
       learned: await learners.stored(store, [runtimeLearner]),
       preset,

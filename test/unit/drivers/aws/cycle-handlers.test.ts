@@ -10,7 +10,7 @@ import { Blobs } from '../../../../lib/drivers/aws/store/blobs.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
-import { LookMemory } from '../../../../lib/cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../../../lib/cycle/observe/remembered.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import { plus, raw, seconds, type EpochMs, type Seconds } from '../../../../lib/kernel/units.ts';
 import { randomStream } from '../../../../lib/kernel/random.ts';
@@ -65,7 +65,7 @@ class Rehearsal {
         limits: { vcpus: 64 },
         draining: false,
         wake: new Wake({ table, nowMs, random, start: async (execution) => void this.started.push(execution) }),
-        memory: new LookMemory(),
+        memory: new ObservationMemory(),
         carrier: new Carrier(blobs, 'test'),
         spent: new Spent(table),
         market: async () => ({ market: replayMarket(mixedTrace, now), checkedMs: nowMs() }),

@@ -11,7 +11,7 @@ import { Blobs } from '../../../../lib/drivers/aws/store/blobs.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
-import { LookMemory } from '../../../../lib/cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../../../lib/cycle/observe/remembered.ts';
 import { jobId } from '../../../../lib/kernel/ids.ts';
 import { plus, raw, seconds } from '../../../../lib/kernel/units.ts';
 import { randomStream } from '../../../../lib/kernel/random.ts';
@@ -74,7 +74,7 @@ class Machine {
       limits: { vcpus: 64 },
       draining: false,
       wake: this.wake,
-      memory: new LookMemory(),
+      memory: new ObservationMemory(),
       carrier: new Carrier(blobs, 'code'),
       spent: new Spent(table),
       market: async () => ({ market, checkedMs: nowMs() }),

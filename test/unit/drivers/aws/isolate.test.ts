@@ -7,7 +7,7 @@ import { Blobs } from '../../../../lib/drivers/aws/store/blobs.ts';
 import { DynamoStore } from '../../../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
 import { Wake } from '../../../../lib/drivers/aws/cycle/wake.ts';
-import { LookMemory } from '../../../../lib/cycle/observe/remembered.ts';
+import { ObservationMemory } from '../../../../lib/cycle/observe/remembered.ts';
 import type { Preference } from '../../../../lib/domain/job.ts';
 import { jobId } from '../../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../../lib/kernel/random.ts';
@@ -47,7 +47,7 @@ function deployed() {
     limits: { vcpus: 64 },
     draining: false,
     wake,
-    memory: new LookMemory(),
+    memory: new ObservationMemory(),
     carrier: new Carrier(new Blobs({ client: s3, bucket: NAMES.bucket }), 'code'),
     spent: new Spent(table),
     market: async () => ({ market, checkedMs: nowMs() }),

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, jest } from '@jest/globals';
 import { isolate, type Trials } from '../../../../lib/cycle/decide/isolate.ts';
-import type { Sight } from '../../../../lib/cycle/decide/decision.ts';
+import type { ObservedState } from '../../../../lib/cycle/decide/decision.ts';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
 import type { Job } from '../../../../lib/domain/job.ts';
 import { jobId, planId, type JobId } from '../../../../lib/kernel/ids.ts';
@@ -12,25 +12,25 @@ const SPINNING = new URL('../../../fixtures/threads/spinning-trial.mjs', import.
 /** Long enough for a thread on a busy machine, far shorter than for ever. */
 const LIMITS = { groupMs: 3000, jobMs: 3000, allMs: 30_000, budgetMs: 120_000 };
 
-function trialsOf(names: readonly string[]): { readonly sight: Sight; readonly trials: Trials } {
+function trialsOf(names: readonly string[]): { readonly observed: ObservedState; readonly trials: Trials } {
   const jobs = new Map(names.map((name): [JobId, Job] => [jobId(name), job({ id: jobId(name) })]));
-  const sight: Sight = {
+  const observed: ObservedState = {
     token: 1,
     plan: planId('p-1'),
     snapshot: snapshot({ jobs }),
     lastRanMs: new Map(),
     draining: false,
   };
-  const market = { nowMs: sight.snapshot.nowMs, curves: new Map(), outlooks: new Map(), drivers: new Map() };
-  const of = { sight, market, learned: new Map(), preset: 'greedy', config: schedulerConfig.parse({}) };
-  return { sight, trials: openTrials(of, SPINNING) };
+  const market = { nowMs: observed.snapshot.nowMs, curves: new Map(), outlooks: new Map(), drivers: new Map() };
+  const of = { observed, market, learned: new Map(), preset: 'greedy', config: schedulerConfig.parse({}) };
+  return { observed, trials: openTrials(of, SPINNING) };
 }
 
 describe('trials in a thread', () => {
   it('end a decision that never ends, and one that takes the thread with it, and name the job behind each', async () => {
-    const { sight, trials } = trialsOf(['j-a', 'j-b', 'j-dies', 'j-spins', 'j-throws', 'j-z']);
+    const { observed, trials } = trialsOf(['j-a', 'j-b', 'j-dies', 'j-spins', 'j-throws', 'j-z']);
     const { trial, nowMs } = trials;
-    const found = await isolate({ snapshot: sight.snapshot, trial, nowMs, limits: LIMITS });
+    const found = await isolate({ snapshot: observed.snapshot, trial, nowMs, limits: LIMITS });
     await trials.close();
     expect(new Map(found?.held.map((h) => [h.job, h.reason]))).toEqual(
       new Map([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { LookMemory } from '../../../lib/cycle/observe/remembered.ts';
-import type { Sight } from '../../../lib/cycle/decide/decision.ts';
-import { look } from '../../../lib/cycle/steps.ts';
+import { ObservationMemory } from '../../../lib/cycle/observe/remembered.ts';
+import type { ObservedState } from '../../../lib/cycle/decide/decision.ts';
+import { observe } from '../../../lib/cycle/steps.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { randomStream } from '../../../lib/kernel/random.ts';
@@ -16,15 +16,15 @@ import { mixedTrace, START_MS } from '../../support/mixed-workload.ts';
 const READS = ['ledger', 'attempts', 'findJobs', 'job'] as const;
 
 /** A bench with a job that has a budget and waited for another, and runs. */
-class Looks {
+class TestObserver {
   readonly bench = new EngineBench({ trace: mixedTrace, startMs: START_MS });
   readonly reads: string[] = [];
   /** The next commit fails. */
   isBroken = false;
 
-  static async begin(): Promise<Looks> {
-    const looks = new Looks();
-    const { bench } = looks;
+  static async begin(): Promise<TestObserver> {
+    const observer = new TestObserver();
+    const { bench } = observer;
     await bench.submit([job({ name: 'j-before', submittedMs: START_MS, spec: spec({ name: 'before' }) })]);
     await bench.drive({ withinS: 7200 });
     const stages = [stage({ tasks: 2, env: work(20_000) })];
@@ -32,11 +32,13 @@ class Looks {
     const after = [jobId('j-before')];
     await bench.submit([job({ name: 'j-limited', submittedMs: bench.clock.now(), after, spec: limited })]);
     await expect(bench.drive({ withinS: 1200 })).rejects.toThrow('not done');
-    return looks;
+    return observer;
   }
 
   /** A look by the process that has this memory; what it saw, and what it read of single jobs. */
-  async by(memory: LookMemory): Promise<{ readonly sight: Sight; readonly reads: readonly string[] }> {
+  async by(
+    memory: ObservationMemory,
+  ): Promise<{ readonly observed: ObservedState; readonly reads: readonly string[] }> {
     const { bench } = this;
     this.reads.length = 0;
     const parts = {
@@ -51,9 +53,9 @@ class Looks {
       holder: 'look',
       memory,
     };
-    const sight = await look(parts, false);
-    if (sight === null) throw new Error('nothing is left to do');
-    return { sight, reads: [...this.reads] };
+    const observed = await observe(parts, false);
+    if (observed === null) throw new Error('nothing is left to do');
+    return { observed, reads: [...this.reads] };
   }
 
   #store(): Store {
@@ -75,36 +77,36 @@ class Looks {
   }
 }
 
-describe('what a process keeps from look to look', () => {
+describe('memory of a process between observations', () => {
   it('spares reading accounts of jobs and the ends of others, and says the same', async () => {
-    const looks = await Looks.begin();
-    const memory = new LookMemory();
-    expect((await looks.by(memory)).reads.toSorted()).toEqual(['attempts', 'findJobs', 'ledger']);
-    await looks.pass(600);
-    const warm = await looks.by(memory);
+    const observer = await TestObserver.begin();
+    const memory = new ObservationMemory();
+    expect((await observer.by(memory)).reads.toSorted()).toEqual(['attempts', 'findJobs', 'ledger']);
+    await observer.pass(600);
+    const warm = await observer.by(memory);
     expect(warm.reads).toEqual([]);
-    const cold = await looks.by(new LookMemory());
+    const cold = await observer.by(new ObservationMemory());
     expect(cold.reads).toHaveLength(3);
-    const spent = ({ sight }: typeof warm) => [...sight.snapshot.spentUsd];
+    const spent = ({ observed }: typeof warm) => [...observed.snapshot.spentUsd];
     expect(spent(warm)).toHaveLength(1);
     expect(spent(warm)).toEqual(spent(cold));
-    expect(warm.sight.lastRanMs).toEqual(cold.sight.lastRanMs);
+    expect(warm.observed.lastRanMs).toEqual(cold.observed.lastRanMs);
   });
 
-  it('is forgotten once another process has looked, and after a look that failed', async () => {
-    const looks = await Looks.begin();
-    const memory = new LookMemory();
-    await looks.by(memory);
-    await looks.by(new LookMemory());
-    expect((await looks.by(memory)).reads).toHaveLength(3);
-    expect((await looks.by(memory)).reads).toEqual([]);
-    looks.isBroken = true;
-    const [instance] = await looks.bench.fleet.list();
+  it('is forgotten once another process has observed, and after an observation that failed', async () => {
+    const observer = await TestObserver.begin();
+    const memory = new ObservationMemory();
+    await observer.by(memory);
+    await observer.by(new ObservationMemory());
+    expect((await observer.by(memory)).reads).toHaveLength(3);
+    expect((await observer.by(memory)).reads).toEqual([]);
+    observer.isBroken = true;
+    const [instance] = await observer.bench.fleet.list();
     if (instance === undefined) throw new Error('nothing runs');
-    for (const { instance: id } of await looks.bench.fleet.list()) looks.bench.fleet.lose(id);
-    await expect(looks.by(memory)).rejects.toThrow('does not answer');
-    looks.isBroken = false;
+    for (const { instance: id } of await observer.bench.fleet.list()) observer.bench.fleet.lose(id);
+    await expect(observer.by(memory)).rejects.toThrow('does not answer');
+    observer.isBroken = false;
     // The ledgers of all instances that ran for it, and the attempts on them, are read again.
-    expect((await looks.by(memory)).reads).toEqual(expect.arrayContaining(['attempts', 'findJobs', 'ledger']));
+    expect((await observer.by(memory)).reads).toEqual(expect.arrayContaining(['attempts', 'findJobs', 'ledger']));
   });
 });

@@ -222,7 +222,7 @@ describe('the active state kept from cycle to cycle', () => {
             // A snapshot stays as it was taken, whatever came after it.
             expect(before.was()).toEqual(before.now);
             await store.commit(token, kept.takeChanges());
-            kept.carryOver(await store.changedByOthers(kept.jobs));
+            kept.refresh(await store.changedByOthers(kept.jobs));
             const loaded = new WorkingState(await store.loadActive());
             expect(picture(kept)).toEqual(picture(loaded));
             seen.set('attempts', (seen.get('attempts') ?? 0) + kept.attempts.size);
@@ -277,6 +277,6 @@ describe('the active state kept from cycle to cycle', () => {
     const state = new WorkingState(await store.loadActive());
     state.putAttempt(attempt('a1', { id: attemptId('a1') }));
     const others = await store.changedByOthers(state.jobs);
-    expect(() => state.carryOver(others)).toThrow(/not committed/);
+    expect(() => state.refresh(others)).toThrow(/not committed/);
   });
 });

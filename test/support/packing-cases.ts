@@ -15,8 +15,21 @@ const POOLS: readonly Pool[] = ZONES.flatMap((zone) => [
   pool({ zone, vcpus: 8, gib: 8, type: 'c5.2xlarge' }),
   pool({ zone, vcpus: 8, gib: 32, gpus: 2, type: 'g5.2xlarge' }),
 ]);
-/** Of the longest of a bin, its shortest, and those between: bins are powers of two of seconds. */
-const runtimes = fc.constantFrom(0.5, 1, 3, 100, 100, 120, 700, 900, 1500, 40_000);
+/** Several of some bins, which are powers of two of seconds. */
+const runtimes = fc.constantFrom(0.5, 1, 3, 70, 100, 120, 600, 700, 900, 1000, 1500, 40_000);
+
+type Where = Pick<TaskToPlace, 'allowed' | 'inPool'>;
+const anywhere = (): boolean => true;
+const inZone = (zone: string): Where => ({ allowed: (h) => h.pool.zone === zone });
+/** What groups share: constraints that are functions of the host, or of its pool. */
+const SHARED: readonly Where[] = [
+  { allowed: anywhere },
+  ...ZONES.map(inZone),
+  ...ZONES.map((zone) => ({ ...inZone(zone), inPool: (p: Pool) => p.zone === zone })),
+];
+const shared = fc.constantFrom(...SHARED);
+/** Constraints of one group alone. */
+const own = fc.constantFrom(...ZONES).map(inZone);
 
 /** Hosts that run something, or nothing. */
 export const hostLists: fc.Arbitrary<readonly Host[]> = fc
@@ -44,7 +57,10 @@ export const hostLists: fc.Arbitrary<readonly Host[]> = fc
     }),
   );
 
-/** Tasks of a few groups. Those of a zone say so by `allowed`, some by `inPool` too. */
+/**
+ * Tasks of a few groups. Tasks with odd numbers may run for another time than those with even ones, and may be outside
+ * their gang.
+ */
 export const taskLists = (gangs: boolean): fc.Arbitrary<readonly TaskToPlace[]> =>
   fc
     .array(
@@ -57,23 +73,22 @@ export const taskLists = (gangs: boolean): fc.Arbitrary<readonly TaskToPlace[]> 
           fc.constantFrom(0, 0, 3),
         ),
         runtimeS: runtimes,
-        zone: fc.option(fc.constantFrom(...ZONES)),
-        saysPools: fc.boolean(),
+        odd: fc.option(fc.record({ runtimeS: runtimes.map(seconds), gang: fc.constant(null) })),
+        where: fc.oneof(shared, own),
         gang: gangs ? fc.option(fc.constantFrom('g1', 'g2')) : fc.constant(null),
       }),
       { minLength: 1, maxLength: 6 },
     )
     .map((list) =>
-      list.flatMap(({ count, need: [cpus, gib, gpus, tenths], runtimeS, zone, saysPools, gang }, i) =>
+      list.flatMap(({ count, need: [cpus, gib, gpus, tenths], runtimeS, odd, where, gang }, i) =>
         tasksOf({
           id: `t${i}`,
           count,
           need: fromVector([cpus * 1000, gib * 1024, gpus, tenths * 10_000]),
           runtimeS,
           gang,
-          allowed: (h) => zone === null || h.pool.zone === zone,
-          ...(saysPools ? { inPool: (p: Pool) => zone === null || p.zone === zone } : {}),
-        }),
+          ...where,
+        }).map((t) => (t.task.index % 2 === 1 ? { ...t, ...odd } : t)),
       ),
     );
 

@@ -22,9 +22,7 @@ function placeUnit(unit: readonly Run[], room: Room, order: readonly number[]): 
       if (next === run.tasks.length) break;
       const host = room.hosts[h];
       if (host === undefined || !room.fits(run.need, h) || !run.allowed(host)) continue;
-      while (next < run.tasks.length && room.fits(run.need, h)) {
-        const task = run.tasks[next++];
-        if (task === undefined) break;
+      for (let task = run.tasks[next]; task !== undefined && room.fits(run.need, h); task = run.tasks[++next]) {
         room.take(run.need, h, 1);
         taken.push({ run, host: h });
         placements.push({ task: task.task, group: task.group, on: host.on, reason: 'the first instance with room' });

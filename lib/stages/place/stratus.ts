@@ -3,7 +3,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { PlaceTasks } from '../../policy/contracts.ts';
+import type { Host, PlaceTasks } from '../../policy/contracts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
@@ -76,10 +76,9 @@ class Packer {
         return [];
       }
     }
-    return moves.flatMap(({ run, ordinal, host, reason }) => {
-      const task = run.tasks[ordinal];
-      const on = this.#room.hosts[host]?.on;
-      return task === undefined || on === undefined ? [] : [{ task: task.task, group: task.group, on, reason }];
+    return moves.map(({ run, ordinal, host, reason }) => {
+      const { task, group } = invariant(run.tasks[ordinal], 'a move is of a task of its run');
+      return { task, group, on: this.#hostOf(host).on, reason };
     });
   }
 
@@ -113,7 +112,6 @@ class Packer {
     const candidates = this.#candidates(c.native, c);
     // Most runs have one task: for these the best candidate is enough, and the others need no order.
     for (const h of c.end - c.moves.length === 1 ? first(candidates, closer) : candidates.sort(closer)) {
-      if (c.moves.length >= c.end) return;
       this.#fill(run, h, c, SAME);
     }
   }
@@ -199,8 +197,12 @@ class Packer {
     this.#remainingS[h] = Math.max(this.#remainingS[h] ?? 0, run.runtimeS);
   }
 
+  #hostOf(h: number): Host {
+    return invariant(this.#room.hosts[h], 'a host that is packed is in the room');
+  }
+
   #poolOf(h: number): Pool {
-    return invariant(this.#room.hosts[h], 'a host that is packed is in the room').pool;
+    return this.#hostOf(h).pool;
   }
 
   #bin(pool: Pool, bin: number): number[] {
@@ -239,10 +241,7 @@ class Answers {
 
   of(allowed: Run['allowed']): (h: number) => boolean {
     const answers = this.#shared.get(allowed);
-    const ask = (h: number): boolean => {
-      const host = this.#room.hosts[h];
-      return host !== undefined && allowed(host);
-    };
+    const ask = (h: number): boolean => allowed(this.#room.hosts[h] as Host);
     if (answers === undefined) return ask;
     return (h) => {
       if (answers[h] === 0) answers[h] = ask(h) ? YES : NO;

@@ -8,23 +8,22 @@ import { indexAt, type PriceArrays } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /**
- * What an instance costs, as EC2 bills it.
+ * Bill of an instance by EC2's rules.
  * - `per-second` (Linux since 2017-10-02): every second at the price in force, at least 60 s.
  * - `per-hour` (before): every started instance-hour at the price in force when that hour starts.
  * - refund `first-hour`: a spot instance that the market takes within its first hour costs nothing (Tributary 2.1.1;
- *   EC2 User Guide, "Billing for interrupted Spot Instances"). One that its user ends is charged.
- * Nobody pays more than the bid (EC2 User Guide, "Spot Instance pricing"): not during the notice that a price above it
- * gives either.
+ *   EC2 User Guide, "Billing for interrupted Spot Instances"). One that its user ends is charged. Nobody pays more than
+ *   the bid (EC2 User Guide, "Spot Instance pricing"), not even during the notice that a higher price causes.
  */
 export type BillingRules = Pick<SchedulerConfig, 'billing' | 'refundRule'>;
 
 export interface Use {
   readonly launchedMs: EpochMs;
-  /** When it ended, or now for a bill that accrues. */
+  /** End of the instance, or now for a bill that accrues. */
   readonly untilMs: EpochMs;
   /** The most that is ever charged per hour, also while a price above it is taking the instance away. */
   readonly bid: Bid;
-  /** True only when the market interrupted it: what refunds depend on. */
+  /** True only for an interruption by the market, the condition of refunds. */
   readonly takenByMarket: boolean;
 }
 
@@ -32,17 +31,17 @@ const HOUR_MS = 3_600_000;
 /** AWS News Blog, "New: Per-Second Billing for EC2 Instances". */
 const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 
-/** How EC2 bills Linux instances at that time. */
+/** Billing of Linux instances at that time. */
 export const billingAt = (at: EpochMs): SchedulerConfig['billing'] =>
   raw(at) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second';
 /** "60-second minimum": EC2 on-demand and spot pricing since 2017-10-02. */
 export const MINIMUM_MS = 60_000;
 
 /**
- * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, when seconds
- * are billed, at every price change. Time charged but not run (the rest of the minimum, or of a started hour) is in the
- * last piece. An instance that ended as it was launched has no piece and costs nothing. Spot prices are held before the
- * first and after the last step of the trace.
+ * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, under
+ * per-second billing, at every price change. Time charged but not run (the rest of the minimum, or of a started hour)
+ * is in the last piece. An instance that ended as it was launched has no piece and costs nothing. Spot prices are held
+ * before the first and after the last step of the trace.
  */
 export function billOf(
   trace: Pick<MarketTrace, 'pools' | 'prices'>,
@@ -85,7 +84,7 @@ export function billOf(
   return { totalUsd: usd(total), ...(refundedUsd > 0 ? { refundedUsd } : {}), pieces };
 }
 
-/** End of the time that is charged: run time rounded up to what the rule sells. */
+/** End of the charged time: running time rounded up to the billing unit. */
 function chargedUntil(launched: number, until: number, rules: BillingRules): number {
   if (rules.billing === 'per-hour') return launched + Math.ceil((until - launched) / HOUR_MS) * HOUR_MS;
   return Math.max(until, launched + MINIMUM_MS);

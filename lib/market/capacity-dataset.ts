@@ -1,17 +1,13 @@
 /**
- * Samples to train a forecast of capacity from: an instance is in a pool that has capacity; when does that end?
- *
- * Features are of what an engine would know (features/capacity-features.ts), which is less than the series of
- * availability tells: it learns of a pool only when it asks for it or holds it. So engines are imagined that live for a
- * while in the series. One begins knowing nothing, uses one pool or some, wants each of them now and then, asks again
- * after a refusal as the scheduler does, and holds what it gets until capacity ends or it wants it no more. At random
- * instants of its life it is asked for its features, where the series says that there is capacity; what became of that
- * is read off the series.
- *
+ * Training samples for a forecast of capacity. Question: when does the capacity of a pool end, given an instance there?
+ * Features hold only the knowledge of an engine (features/capacity-features.ts), which is less than the series of
+ * availability: an engine learns of a pool only by asking for it or holding it. So imagined engines live for a while in
+ * the series. One begins without knowledge, uses one pool or some, wants each of them now and then, asks again after a
+ * refusal as the scheduler does, and holds instances until capacity ends or it wants them no more. At random instants
+ * with capacity its features are sampled; the outcome is read off the series.
  * Split by time, and by pool, as data sets of prices are (dataset.ts). An outcome is watched up to the last horizon
- * that ends in its range, whatever came of it: what is seen beyond would make the losses known and the lives not.
- *
- * What an engine's own instances tell is drawn by capacity-record.ts, with the same features.
+ * that ends in its range, whatever the outcome: watching beyond would make losses known and survivals not.
+ * Samples from an engine's own instances, with the same features: capacity-record.ts.
  */
 import { unreachable } from '../kernel/errors.ts';
 import { epochMs } from '../kernel/units.ts';
@@ -26,7 +22,7 @@ import { availableAt, indexAt } from './price-steps.ts';
 import { spanOf, type AvailabilitySteps, type MarketTrace } from './trace.ts';
 
 const HOUR_MS = 3_600_000;
-/** How long an engine lives, wants a pool, and does not: drawn evenly by their logarithm, hours. Ours. */
+/** Life of an engine, and times with and without demand for a pool: drawn evenly by their logarithm, hours. Ours. */
 const LIFE_H = { least: 6, most: 14 * 24 } as const;
 const WANTED_H = { least: 0.5, most: 48 } as const;
 const UNWANTED_H = { least: 0.1, most: 24 } as const;
@@ -35,9 +31,9 @@ const INSTANTS_PER_LIFE = 50;
 
 export interface CapacityPlan {
   readonly seed: number;
-  /** Random instants in each pool, on average, of which those without capacity give no sample. */
+  /** Random instants per pool, on average; those without capacity give no sample. */
   readonly instantsPerPool: number;
-  /** Shares of the time that train, and that validate; the rest tests. */
+  /** Shares of the time for training and validation; the remaining time is for tests. */
   readonly shares: { readonly train: number; readonly validation: number };
   /** TYPE/ZONE of pools that are never trained on. */
   readonly unseen: ReadonlySet<string>;
@@ -49,11 +45,9 @@ export interface CapacitySample {
   readonly atMs: number;
   /** One number per CAPACITY_FEATURES. */
   readonly features: Float32Array;
-  /** What the engine itself had observed until then. */
+  /** Observations of the engine until then. */
   readonly evidence: CapacityEvidence;
-  /**
-   * Seconds until capacity ends, Infinity when that was not seen, and for how long it was watched: until then at most.
-   */
+  /** Seconds until capacity ends (Infinity: unseen), and seconds watched, at most until then. */
   readonly lossS: number;
   readonly watchedS: number;
 }
@@ -94,7 +88,7 @@ export function* sampleCapacity(trace: MarketTrace, plan: CapacityPlan): Generat
   const lives = Math.ceil((plan.instantsPerPool * pools.length) / INSTANTS_PER_LIFE);
   for (let n = 0; n < lives; n++) {
     const named = (what: string): Uniform => randomStream(plan.seed, `capacity/${trace.name}/${n}/${what}`);
-    for (const { pool, atMs, ...known } of sightsOf(lifeIn(trace, pools, named))) {
+    for (const { pool, atMs, ...known } of observationsOf(lifeIn(trace, pools, named))) {
       const of = splitOf(atMs, ranges, plan.unseen.has(typeAndZone(pool)));
       if (of === null || !availableAt(trace.availability(pool), atMs)) continue;
       const outcome = outcomeOf(lossMs(trace.availability(pool), atMs) - atMs, of.untilMs - atMs);
@@ -103,7 +97,7 @@ export function* sampleCapacity(trace: MarketTrace, plan: CapacityPlan): Generat
   }
 }
 
-/** Its range and when that ends; null: of a pool that is held out, before the range that judges. */
+/** Range of an instant and the end of that range; null for a held-out pool before the test range. */
 export function splitOf(
   atMs: number,
   { validationMs, testMs, endMs }: CapacityRanges,
@@ -122,7 +116,7 @@ function outcomeOf(lossInMs: number, leftMs: number): { lossS: number; watchedS:
   return { lossS: lossS <= horizonS ? lossS : Infinity, watchedS: Math.min(lossS, horizonS) };
 }
 
-/** When capacity next ends, ms since the epoch; Infinity when that is not seen. */
+/** Time of the next end of capacity, ms since the epoch; Infinity: unseen. */
 function lossMs(steps: AvailabilitySteps | null, atMs: number): number {
   if (steps === null) return Infinity;
   for (let i = indexAt(steps.atMs, atMs) + 1; i < steps.atMs.length; i++) {
@@ -131,23 +125,20 @@ function lossMs(steps: AvailabilitySteps | null, atMs: number): number {
   return Infinity;
 }
 
-/**
- * What an engine learns, when it learns it, and when it is asked. A notice tells that an instance is no longer to be
- * counted on.
- */
+/** Observations and questions of an engine, with their times. A notice ends the trust in an instance. */
 export type Happening = { readonly pool: PoolId; readonly atMs: number } & (
   | { readonly kind: 'refused' | 'asked' }
   | { readonly kind: 'launched' | 'noticed'; readonly instance: string }
   | { readonly kind: 'ended'; readonly instance: string; readonly launchedMs: number; readonly takenMs: number | null }
 );
-/** In the order of time; among equals what is learned comes before what is asked. */
+/** In the order of time; at equal times observations come before questions. */
 export const inOrder = (happenings: readonly Happening[]): readonly Happening[] =>
   happenings.toSorted((a, b) => a.atMs - b.atMs || Number(a.kind === 'asked') - Number(b.kind === 'asked'));
 
-/** A stream of random numbers for each of the things that are drawn: none of them depends on how many another takes. */
+/** A random stream per drawn quantity, so that no draw depends on the number of others. */
 type Streams = (what: string) => Uniform;
 
-/** All that happens in one life. */
+/** All happenings of one life. */
 function lifeIn(trace: MarketTrace, pools: readonly Pool[], streams: Streams): readonly Happening[] {
   const random = streams('life');
   const { startMs, endMs } = spanOf(trace);
@@ -181,7 +172,7 @@ interface Using {
   readonly random: Uniform;
 }
 
-/** What comes of wanting a pool now and then. */
+/** Happenings of wanting a pool now and then. */
 function* usesOf(
   pool: PoolId,
   steps: AvailabilitySteps | null,
@@ -207,10 +198,10 @@ function* usesOf(
   }
 }
 
-type Sight = Pick<CapacitySample, 'pool' | 'atMs' | 'features' | 'evidence'>;
+type CapacityObservation = Pick<CapacitySample, 'pool' | 'atMs' | 'features' | 'evidence'>;
 
-/** What an engine knows at the instants at which it is asked; nothing of a pool that it has seen nothing of. */
-export function* sightsOf(life: Iterable<Happening>): Generator<Sight> {
+/** Observations at the sampled instants; none for a pool that the engine has not observed. */
+export function* observationsOf(life: Iterable<Happening>): Generator<CapacityObservation> {
   const evidence = new CapacityEvidence();
   const held = new HeldInstances();
   for (const happening of life) {

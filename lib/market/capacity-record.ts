@@ -1,20 +1,16 @@
 /**
- * Samples to train a forecast of capacity from, out of what an engine's own instances tell: when does capacity end that
- * is held now?
- *
- * An instance is watched from its launch on. Only that the market takes it for want of capacity is what was asked
- * about. Where it ends otherwise (it is given back, the price passes its bid, its machine dies) or is still held, the
- * watching ends, and how long capacity would have lasted is not known: right-censoring. To leave such samples out would
- * make capacity look as if it never lasted, to count them as kept as if it always did; so a sample says for how long it
- * was watched, and whoever reads it counts it as far as that.
- *
- * Asked is about instants at which the pool is held, drawn at random, and about the first of each time for which it is.
- * One instance of the pool is followed from there; where it ends otherwise and others are held, one of these, for their
- * capacity is the same question.
- *
- * Why watching ended must tell nothing of what would have come, but for what the features know: Kalbfleisch, Prentice,
- * "The Statistical Analysis of Failure Time Data", 2002, 6.2. A scheduler that gives back what looks risky by anything
- * else makes forecasts too low.
+ * Training samples for a forecast of capacity, from an engine's own instances. Question: when does the capacity held
+ * now end?
+ * An instance is watched from its launch. The outcome in question is an interruption for lack of capacity. If it ends
+ * otherwise (it is released, the price passes its bid, its machine dies) or is still held, the watch ends, and the life
+ * of the capacity stays unknown: right-censoring. Dropping such samples would make capacity look short-lived, counting
+ * them as survivals would make it look eternal; so a sample has its watched time, and counts as far as that.
+ * Questions are asked at random instants at which the pool is held, and at the first instant of each time for which it
+ * is. One instance of the pool is followed from there; if it ends otherwise and others are held, one of these is
+ * followed, because their capacity is the same.
+ * The reason for the end of a watch must be independent of the future, given the features: Kalbfleisch, Prentice, "The
+ * Statistical Analysis of Failure Time Data", 2002, 6.2. A scheduler that releases risky instances for other reasons
+ * makes forecasts too low.
  */
 import { isSpotPool } from '../domain/pool.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
@@ -24,7 +20,7 @@ import type { Instance } from '../domain/instance.ts';
 import {
   inOrder,
   rangesOf,
-  sightsOf,
+  observationsOf,
   splitOf,
   type CapacityPlan,
   type CapacitySample,
@@ -37,12 +33,12 @@ export interface RecordedLife {
   readonly instance: string;
   readonly pool: PoolId;
   readonly fromMs: number;
-  /** Its notice, its end or, where it is held, now: from there on nothing more is known of its capacity. */
+  /** Its notice, its end or, for a held instance, now: afterwards its capacity is unknown. */
   readonly untilMs: number;
-  /** Null: it is held. */
+  /** Null: still held. */
   readonly endedMs: number | null;
   readonly isNoticed: boolean;
-  /** At `untilMs` the market took it for want of capacity. */
+  /** True if the market took it at `untilMs` for lack of capacity. */
   readonly isTaken: boolean;
 }
 
@@ -56,14 +52,11 @@ export interface CapacityRecord {
 }
 
 export interface RecordPlan extends Pick<CapacityPlan, 'seed' | 'shares'> {
-  /**
-   * Random instants at which capacity was held, in all pools together; the first of each time for which it was come on
-   * top.
-   */
+  /** Random instants with held capacity, in all pools together; the first instants of each held time are additional. */
   readonly instants: number;
 }
 
-/** What is told of an instance, by whoever kept it. */
+/** Stored facts of an instance. */
 export interface KeptInstance extends Pick<
   Instance,
   'pool' | 'bid' | 'launchedMs' | 'warnedMs' | 'endedMs' | 'endCause' | 'marketCause'
@@ -89,7 +82,7 @@ function lifeOf(instance: KeptInstance, now: EpochMs): RecordedLife | null {
   if (launchedMs === null) return null;
   const fromMs = raw(launchedMs);
   const endsMs = warnedMs ?? endedMs;
-  // What was taken in the very instant of its launch was watched for one nonetheless.
+  // An instance taken in the very instant of its launch still counts as watched for one millisecond.
   const untilMs = Math.max(fromMs + 1, raw(endsMs ?? now));
   return {
     ...{ instance: id, pool, fromMs, untilMs },
@@ -99,13 +92,13 @@ function lifeOf(instance: KeptInstance, now: EpochMs): RecordedLife | null {
   };
 }
 
-/** Records of versions that kept no cause tell it only of what had no bid to be passed. */
+/** Records of versions without a cause tell it only for instances without a bid. */
 function isTaken({ endCause, marketCause, warnedMs, bid }: KeptInstance): boolean {
   if (marketCause !== undefined) return marketCause === 'capacity';
   return bid === 'uncapped' && (endCause === 'interrupted' || warnedMs !== null);
 }
 
-/** Within so long, losses of one pool are one. */
+/** Losses of one pool within this time are one. */
 const TOGETHER_MS = 150_000;
 
 /** Times that capacity ended while it was held: instances that are taken together count once. */
@@ -130,19 +123,19 @@ export function* sampleRecord(record: CapacityRecord, plan: RecordPlan): Generat
     [...Map.groupBy(record.lives, (life) => life.pool)].map(([pool, lives]) => [pool, new PoolLives(lives)]),
   );
   const asked = momentsIn([...pools.values()], plan);
-  for (const sight of sightsOf(inOrder([...newsOf(record), ...asked]))) {
-    const { pool, atMs } = sight;
+  for (const observation of observationsOf(inOrder([...newsOf(record), ...asked]))) {
+    const { pool, atMs } = observation;
     const of = splitOf(atMs, ranges, false);
     if (of === null) continue;
     const random = randomStream(plan.seed, `capacity/followed/${pool}/${atMs}`);
     const { lostMs, watchedMs } = followed(pools.get(pool), atMs, random);
     const untilMs = Math.min(watchedMs, of.untilMs);
     const lossS = lostMs <= untilMs ? (lostMs - atMs) / 1000 : Infinity;
-    yield { ...sight, split: of.split, lossS, watchedS: (untilMs - atMs) / 1000 };
+    yield { ...observation, split: of.split, lossS, watchedS: (untilMs - atMs) / 1000 };
   }
 }
 
-/** What the engine learned, and when. */
+/** Observations of the engine, with their times. */
 const newsOf = ({ lives, refusals }: CapacityRecord): Happening[] => [
   ...refusals.map((refusal): Happening => ({ kind: 'refused', ...refusal })),
   ...lives.flatMap(({ instance, pool, fromMs, untilMs, endedMs, isNoticed, isTaken }): Happening[] => [
@@ -159,7 +152,7 @@ const newsOf = ({ lives, refusals }: CapacityRecord): Happening[] => [
   ]),
 ];
 
-/** Of one pool, in the order of their beginnings. */
+/** Lives in one pool, in the order of their beginnings. */
 class PoolLives {
   readonly lives: readonly RecordedLife[];
   readonly #fromMs: Float64Array;
@@ -219,7 +212,7 @@ function stretchesOf(lives: readonly RecordedLife[]): Stretch[] {
   return found;
 }
 
-/** Until when capacity is seen from an instant on, and when it ended, Infinity: that was not seen. */
+/** End of the watch from an instant on, and the loss of capacity; Infinity: unseen. */
 function followed(
   lives: PoolLives | undefined,
   atMs: number,

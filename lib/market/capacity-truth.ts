@@ -9,13 +9,13 @@ import { interruptionAfter, launchOutcome, rebalanceAfter, type Interruption, ty
 import type { MarketTrace } from './trace.ts';
 
 /**
- * What a capacity engine (local supervisors, the in-memory fleet, the EC2 double) asks the market, and nobody else may.
- * All answers depend on their arguments only, so an engine may ask again after a crash.
+ * True capacity, for capacity engines only (local supervisors, the in-memory fleet, the EC2 double). All answers depend
+ * on their arguments only, so an engine may ask again after a crash.
  */
 export interface CapacityTruth {
   /** False for a pool that the market does not have. */
   knows(pool: PoolId): boolean;
-  /** How many instances may live in the pool at once; Infinity where nothing limits them. */
+  /** Most instances alive in the pool at once; Infinity: no limit. */
   most(pool: PoolId): number;
   launch(pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome;
   interruption(pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null;
@@ -41,8 +41,8 @@ const START_DELAY_MIN_S = 30;
 const START_DELAY_MAX_S = 160;
 
 /**
- * When an instance launched at `launched` takes its first task. The draw is the instance's own: asking again gives the
- * same.
+ * Time at which an instance launched at `launched` takes its first task. The draw is the instance's own: asking again
+ * gives the same.
  */
 export function readyAfter(instance: InstanceId, launched: EpochMs): EpochMs {
   const random = randomStream(0, `start-delay/${instance}`);

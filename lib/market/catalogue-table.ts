@@ -1,11 +1,9 @@
 /**
  * Instance types as family rules, one line per family:
- *
  *     family arch GiB-per-vCPU USD-per-vCPU-hour size...
- *
  * A size is `name[:vCPUs][~GiB][@USD][*GPUs][+GB]`: vCPUs, memory and price follow from the name and the family's rates
  * (medium 1, large 2, xlarge 4, Nxlarge 4 N vCPUs) unless written; `+GB` is the local instance store in decimal
- * gigabytes. Prices: Linux, on demand, us-east-1. Shapes and prices are published by AWS; they were compared with the
+ * gigabytes. Prices: Linux, on demand, us-east-1. AWS publishes sizes and prices; they were compared with the
  * catalogues of vantage-sh/ec2instances.info (2015 to 2017, for families since withdrawn) and
  * aws/karpenter-provider-aws (July 2026), see docs/datasets.md, and test/integration/market/catalogue.test.ts compares
  * them again where those files are present.
@@ -152,10 +150,10 @@ z1d x86 8 0.093 large+75 xlarge+150 2xlarge+300 3xlarge+450 6xlarge+900 12xlarge
 `;
 
 /**
- * On-demand prices before a price cut: the first line whose instant lies after the asked one and that names the type
- * holds; otherwise the price of FAMILY_RULES does. AWS lowered c4, m4 and r3 on 2016-01-01; c4, m4 and t2 on
- * 2016-12-01; m4 again on 2017-05-01. The last cut of t2 lies between the snapshots of 2017-08-07 and today and is put
- * at the start of per-second billing.
+ * On-demand prices before a price cut. The first line that names the type and whose instant lies after the asked one
+ * holds; otherwise FAMILY_RULES. AWS lowered c4, m4 and r3 on 2016-01-01; c4, m4 and t2 on 2016-12-01; m4 again on
+ * 2017-05-01. The last cut of t2 lies between the snapshots of 2017-08-07 and today and is put at the start of
+ * per-second billing.
  */
 export const EARLIER_PRICES: readonly { readonly untilMs: number; readonly prices: string }[] = [
   {

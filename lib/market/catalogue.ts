@@ -4,13 +4,13 @@ import { epochMs, mib, milliCpu, raw, usdPerHour, type EpochMs, type UsdPerHour 
 import type { Arch, InstanceType } from '../domain/pool.ts';
 import { EARLIER_PRICES, FAMILY_RULES } from './catalogue-table.ts';
 
-/** An instance type and what it costs on demand. */
+/** An instance type with its on-demand price. */
 export interface CatalogueEntry {
   readonly type: InstanceType;
   readonly onDemandUsdPerHour: UsdPerHour;
 }
 
-/** Shapes and on-demand prices by instance type. Prices are those in force at the asked instant. */
+/** Capacities and on-demand prices by instance type. Prices are those in force at the asked instant. */
 export interface Catalogue {
   readonly name: string;
   /** Null for a type it does not know. */
@@ -19,7 +19,7 @@ export interface Catalogue {
   types(): readonly string[];
 }
 
-/** Plain facts of one type, as catalogue files give them. */
+/** Plain facts of one type, as in catalogue files. */
 export interface TypeFacts {
   readonly name: string;
   readonly arch: Arch;
@@ -134,5 +134,5 @@ function vcpusOfSize(size: string): number {
   return 4 * Number(multiple === '' ? 1 : multiple);
 }
 
-/** For callers that want prices of today. */
+/** Instant for present prices. */
 export const TODAY: EpochMs = epochMs(Date.UTC(2026, 6, 20));

@@ -1,10 +1,9 @@
 /**
- * Samples to train a pre-emption forecast from: hypothetical bids at random instants of a price history, as in
- * Tributary, section 2.2.1, and for each how long it would have lived. Beside the paper's deltas some bids lie near the
- * on-demand price, for those are made as well and are far from the paper's in pools that cost dollars.
- *
- * Split by time, so that nothing is judged by what came before it in training, and by pool: held-out pools are judged
- * in the last range and never trained on. A sample near the end of a range, whose outcome would reach into the next, is
+ * Training samples for a forecast of price losses: hypothetical bids at random instants of a price history, as in
+ * Tributary, section 2.2.1, each with its life. Beside the paper's deltas some bids lie near the on-demand price: real
+ * bids do too, and in pools that cost dollars they are far from the paper's.
+ * Split by time, so that training never sees the future of a judged sample, and by pool: held-out pools are judged in
+ * the last range and never trained on. A sample near the end of a range, whose outcome would reach into the next, is
  * left out.
  */
 import TinyQueue from 'tinyqueue';
@@ -30,7 +29,7 @@ export const LABEL_HORIZONS_S = [300, 900, 3600, 10_800, 21_600, 86_400] as cons
 
 /** The paper's bids, USD per hour above the price; drawn evenly by their logarithm, for they span four decades. */
 export const DELTA_USD = { least: 0.00001, most: 0.2 } as const;
-/** Bids near on-demand, as shares of it. One bid in so many is one of these. */
+/** Bids near on-demand, as shares of it. Every so many bids one is of this type. */
 const ON_DEMAND_SHARE = { least: 0.5, most: 1.5 } as const;
 const ON_DEMAND_EVERY = 4;
 
@@ -41,8 +40,8 @@ export const BID_KINDS = ['delta', 'near-on-demand'] as const;
 type BidKind = (typeof BID_KINDS)[number];
 
 /**
- * What a "random point in the spot market history" (Tributary, section 2.2.1) is drawn from: the time, or the prices
- * that were published, so that a pool is asked about most when its price changes often.
+ * Population of a "random point in the spot market history" (Tributary, section 2.2.1): time, or published prices, with
+ * most questions about a pool when its price changes often.
  */
 export type Points = 'times' | 'prices';
 
@@ -52,13 +51,13 @@ export interface SamplingPlan {
   readonly instants: number;
   readonly bidsPerInstant: number;
   readonly points: Points;
-  /** Shares of the trace's time that train, and that validate; the rest tests. */
+  /** Shares of the trace's time for training and validation; the remaining time is for tests. */
   readonly shares: { readonly train: number; readonly validation: number };
   /** Share of the pools that are held out. */
   readonly unseenShare: number;
 }
 
-/** One hypothetical bid. The object and its row are filled anew for the next sample. */
+/** One hypothetical bid. The object and its row are reused for the next sample. */
 export interface Sample {
   readonly pool: Pool;
   readonly split: Split;
@@ -68,7 +67,7 @@ export interface Sample {
   readonly row: Float32Array;
   /** Seconds until the price is above the bid; Infinity when that was not seen while it was watched. */
   readonly lossS: number;
-  /** Seconds for which it was watched, at most a day: less where the pool's history ends or falls silent. */
+  /** Seconds watched, at most a day: less if the pool's history ends or falls silent. */
   readonly watchedS: number;
 }
 
@@ -76,12 +75,12 @@ export interface Sample {
 export type LeftOut = Map<Unfit['kind'] | 'near-a-boundary' | 'held-out' | 'unwatched', number>;
 
 export interface Sampling {
-  /** When validation and test begin, ms since the epoch. */
+  /** Beginnings of validation and test, ms since the epoch. */
   readonly validationMs: number;
   readonly testMs: number;
   readonly unseen: readonly Pool[];
   readonly leftOut: LeftOut;
-  /** In the order of time. To be run through once. */
+  /** In the order of time. For a single pass. */
   readonly samples: Iterable<Sample>;
 }
 
@@ -109,7 +108,7 @@ export function sampleMarket(trace: MarketTrace, plan: SamplingPlan): Sampling {
   };
 }
 
-/** A share of them, drawn. */
+/** A random share of them. */
 export function heldOut<T>(all: readonly T[], share: number, random: Uniform): ReadonlySet<T> {
   const drawn = all.map((of) => ({ of, at: random() })).sort((a, b) => a.at - b.at);
   return new Set(drawn.slice(0, Math.round(share * all.length)).map(({ of }) => of));
@@ -141,7 +140,7 @@ function* samplesOf({ trace, plan, pools, splitOf, leftOut }: Sampler): Generato
       leave(view.kind);
       continue;
     }
-    // By the same rule for bids that are lost and bids that are not, else what is left would be lost more often.
+    // Dropped by the same rule for lost and surviving bids, else lost ones would be too frequent.
     if (outcomeOf(trace.prices(pool.id), atMs, Infinity).watchedS < LABEL_HORIZONS_S[0]) {
       leave('unwatched');
       continue;
@@ -186,7 +185,7 @@ function pointOf(atMs: Float64Array, points: Points, u: number): number {
   return Math.floor(first + u * (last - first));
 }
 
-/** Gives the features every price of every pool up to an instant, in the order of time: instants must not descend. */
+/** Feeds the features every price of every pool up to an instant, in the order of time: instants must not descend. */
 function priceStream(trace: MarketTrace, pools: readonly Pool[], features: MarketFeatures): (untilMs: number) => void {
   const heads = pools.map((pool) => ({ pool, prices: trace.prices(pool.id), next: 0 }));
   const atOf = ({ prices, next }: (typeof heads)[number]): number => prices.atMs[next] ?? Infinity;
@@ -209,7 +208,7 @@ function drawBid(random: Uniform, priceUsd: number, onDemandUsd: number): { bidU
   return { bidUsd: priceUsd + deltaUsd, bidKind: 'delta' };
 }
 
-/** When the price first rises above a bid, and how long that can be told. */
+/** Time at which the price first rises above a bid, and the time for which that is known. */
 export function outcomeOf(
   { atMs: changes, usdPerHour }: PriceArrays,
   atMs: number,

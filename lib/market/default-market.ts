@@ -13,13 +13,11 @@ const DAY_MS = 86_400_000;
 /** Monday, 5 January 2026, 00:00 UTC. */
 export const DEFAULT_MARKET_START = epochMs(Date.UTC(2026, 0, 5));
 export const DEFAULT_MARKET_DAYS = 14;
-/**
- * Of the first fifty seeds the one whose turbulent start is the most turbulent: its four cheapest pools are all taken.
- */
+/** The most turbulent start of the first fifty seeds: its four cheapest pools are all taken. */
 export const DEFAULT_SEED = 39;
 
 export const DEFAULT_MARKET_ZONES: readonly string[] = ['us-east-1a', 'us-east-1b', 'us-east-1c'];
-/** 2 to 16 vCPUs: compute, general and memory shapes, two generations, one arm64 family. */
+/** 2 to 16 vCPUs: compute, general and memory families, two generations, one arm64 family. */
 export const DEFAULT_MARKET_TYPES: readonly string[] = [
   'c5.large',
   'm5.large',
@@ -33,9 +31,9 @@ export const DEFAULT_MARKET_TYPES: readonly string[] = [
 ];
 
 /**
- * The market that local mode runs on when none is named: 9 types in 3 zones for two weeks, half of the pools spiky (all
- * of them of the active kind), half smooth with capacity interruptions. It is more turbulent than EC2 is today, on
- * purpose: a rehearsal without interruptions shows nothing. docs/market.md has its figures.
+ * Default market of local mode: 9 types in 3 zones for two weeks, half of the pools spiky (all of them of the active
+ * kind), half smooth with capacity interruptions. It is more turbulent than EC2 is today, on purpose: a rehearsal
+ * without interruptions shows nothing. docs/market.md has its figures.
  */
 export function defaultMarket(seed: number = DEFAULT_SEED): MarketTrace {
   const catalogue = builtInCatalogue();
@@ -56,17 +54,17 @@ export function defaultMarket(seed: number = DEFAULT_SEED): MarketTrace {
   });
 }
 
-/** Pools that a cost-minded buyer looks at first. */
+/** Number of the cheapest pools, the first choice of a cost-minded buyer. */
 const CHEAPEST = 6;
-/** An interruption counts when it comes in this time after a launch: neither at once nor after a short run is over. */
+/** Time after a launch in which an interruption counts: not at once, and not after a short run is over. */
 const TURBULENCE_MS = { from: 10 * MINUTE_MS, to: 100 * MINUTE_MS } as const;
 const SCAN_STEP_MS = 10 * MINUTE_MS;
 
 /**
- * Where to begin so that interruptions are met soon: with a week of history before it and two days of market behind it,
- * the instant (in steps of ten minutes) at which the most of the six cheapest spot pools per vCPU, bought at a bid of
- * their on-demand price, are taken within 10 to 100 minutes. The cheapest pool counts six times, the sixth once; the
- * earliest of equals.
+ * Start of a replay with early interruptions. With a week of history before it and two days of market behind it: the
+ * instant (in steps of ten minutes) at which most of the six cheapest spot pools per vCPU, bought at a bid of their
+ * on-demand price, are taken within 10 to 100 minutes. The cheapest pool counts six times, the sixth once; the earliest
+ * of equals.
  */
 export function turbulentStart(trace: MarketTrace): EpochMs {
   const { startMs, endMs } = spanOf(trace);
@@ -80,7 +78,7 @@ export function turbulentStart(trace: MarketTrace): EpochMs {
   return epochMs(best.at);
 }
 
-/** Which of the cheapest pools at `at`, cheapest first, are interrupted soon after. */
+/** For the cheapest pools at `at`, cheapest first: true if interrupted soon after. */
 export function takenSoon(trace: MarketTrace, at: number): readonly boolean[] {
   return cheapest(trace, at).map((pool) => {
     const interruption = interruptionAfter(trace, pool.id, epochMs(at), pool.onDemandUsdPerHour);
@@ -99,7 +97,7 @@ function cheapest(trace: MarketTrace, at: number): readonly Pool[] {
 }
 
 /**
- * Where the default market's replay begins: what `turbulentStart` finds in `defaultMarket(DEFAULT_SEED)`, kept as a
- * constant so that starting needs no search.
+ * Start of the default market's replay: `turbulentStart` of `defaultMarket(DEFAULT_SEED)`, a constant so that starting
+ * needs no search.
  */
 export const defaultMarketStartMs: EpochMs = epochMs(Date.UTC(2026, 0, 14, 10, 40));

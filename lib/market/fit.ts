@@ -6,7 +6,7 @@ import type { PriceProfile } from './statistics.ts';
 export const BURST_GAP_S = 7200;
 /** EC2 capped bids at ten times the on-demand price, and prices with them. */
 export const MAX_RATIO = 10;
-/** Pools with fewer samples of a kind say nothing about its shape. */
+/** Fewest samples of a quantity from which a pool gives its distribution. */
 const MIN_SAMPLES = 5;
 const DAY_MS = 86_400_000;
 
@@ -152,7 +152,7 @@ export function fitSpiky(profiles: readonly PriceProfile[]): SpikyModel {
   };
 }
 
-/** The smooth regime's parameters. Of the many markets `keep` profiles are kept, evenly over their levels. */
+/** Parameters of the smooth regime. Of many markets `keep` profiles are kept, evenly over their levels. */
 export function fitSmooth(profiles: readonly PriceProfile[], keep: number): SmoothModel {
   const all = profiles
     .flatMap((p): SmoothProfile[] => {

@@ -33,15 +33,13 @@ export interface GenerateSpec {
 }
 
 const DAY_MS = 86_400_000;
-/**
- * Bursts per day from which a pool counts as turbulent: the most active fifth of the fitted profiles that spike at all.
- */
+/** Bursts per day from which a pool counts as turbulent: the most active fifth of the fitted profiles with spikes. */
 export const TURBULENT_BURSTS_PER_DAY = 0.5;
 
 /**
  * A market with both regimes of spot pricing, wholly determined by its spec: the same seed gives the same market, and
  * each pool has a random stream of its own, so adding a pool changes no other. Pools move independently of one another.
- * The model and how it was fitted: docs/market.md.
+ * The model and its fit: docs/market.md.
  */
 export function generateMarket(spec: GenerateSpec, model: MarketModel = FITTED): MarketTrace {
   if (!(spec.days > 0 && spec.days <= 366)) {
@@ -77,7 +75,7 @@ interface Span {
   readonly onDemand: number;
 }
 
-/** Collects price changes in dollars; those that change nothing after rounding to 1/100 cent are left out. */
+/** Collects price changes in dollars; changes that vanish in rounding to 1/100 cent are left out. */
 class PriceRecorder {
   readonly #atMs: number[] = [];
   readonly #usd: number[] = [];
@@ -123,7 +121,7 @@ function meanReverting(
 /** Times between changes are at least this long, so that instants ascend. */
 const MIN_STEP_MS = 1000;
 const stepMs = (s: number): number => Math.max(MIN_STEP_MS, Math.round(s * 1000));
-/** Below on-demand, whatever the mean-reverting price says: what lies above is the excursions' business. */
+/** Ceiling of the mean-reverting price below on-demand; prices above are excursions. */
 const CALM_CEILING = 0.99;
 
 /** Mean-reverting below on-demand, interrupted by bursts of excursions above it. */

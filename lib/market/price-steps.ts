@@ -25,8 +25,8 @@ export function priceAt(prices: PriceArrays, t: EpochMs): number | null {
 }
 
 /**
- * Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) unless it began at
- * t itself.
+ * Views of the steps within [from, to), the one in force at `from` first: in an empty window [t, t) only one that began
+ * at t itself.
  */
 function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: number): PriceArrays {
   const first = Math.max(0, indexAt(atMs, from));
@@ -36,28 +36,27 @@ function stepsWithin({ atMs, usdPerHour: usd }: PriceArrays, from: number, to: n
   return { atMs: atMs.subarray(first, end), usdPerHour: usd.subarray(first, end) };
 }
 
-/**
- * `stepsWithin` [from, to) without what comes after `now`, where that is given. A change at this very instant is known.
- */
+/** `stepsWithin` [from, to) without the future of `now`, if given. A change at this very instant is known. */
 export const stepsKnown = (prices: PriceArrays, from: EpochMs, to: EpochMs, now?: EpochMs): PriceArrays =>
   stepsWithin(prices, raw(from), now === undefined ? raw(to) : Math.min(raw(to), raw(now) + 1));
 
 /**
- * Whether there is capacity at `t`. A pool without steps always has; before the first step the first one's value holds.
+ * True if there is capacity at `t`. A pool without steps always has it; before the first step the first one's value
+ * holds.
  */
 export function availableAt(steps: AvailabilitySteps | null, t: number): boolean {
   if (steps === null || steps.atMs.length === 0) return true;
   return steps.available[Math.max(0, indexAt(steps.atMs, t))] === 1;
 }
 
-/** A spot market (type x zone) with its truth: what a trace is made of. */
+/** A spot market (type x zone) with its truth: a part of a trace. */
 export interface SpotMarket {
   readonly type: InstanceType;
   readonly zone: string;
   readonly onDemandUsdPerHour: number;
   readonly prices: PriceArrays;
   readonly availability: AvailabilitySteps | null;
-  /** Capacity that is reserved there, at one price for an hour of use. Absent: none. */
+  /** Reserved capacity there, at one price for an hour of use. Absent: none. */
   readonly reserved?: { readonly instances: number; readonly usdPerHour: number };
 }
 

@@ -1,9 +1,9 @@
 import type { QuantileTable } from './quantiles.ts';
 
 /**
- * What one market's price does, in units of its on-demand price (regime 'spiky', EC2 before November 2017).
- * Every generated pool draws one profile; profiles are those of real markets, so that level, activity, length and
- * height of spikes keep their relation.
+ * Price behaviour of one market, in units of its on-demand price (regime 'spiky', EC2 before November 2017). Every
+ * generated pool draws one profile; profiles are those of real markets, so that level, activity, length and height of
+ * spikes keep their relation.
  */
 export interface SpikyProfile {
   /** Mean and standard deviation of ln(price / on-demand) while below on-demand. */
@@ -19,7 +19,7 @@ export interface SpikyProfile {
   readonly logPeak: number;
 }
 
-/** Shapes shared by all spiky pools, each relative to the pool's own figure unless said otherwise. */
+/** Distributions shared by all spiky pools, each relative to the pool's own figure unless said otherwise. */
 export interface SpikyModel {
   readonly profiles: readonly SpikyProfile[];
   /** Correlation of ln price between consecutive changes below on-demand. */

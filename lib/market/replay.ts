@@ -5,9 +5,8 @@ import { availableAt, indexAt, priceAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
 /**
- * What a capacity engine may know and no policy may: how a launch ends, when the market takes an instance back. All
- * functions are pure and read the whole trace, future included.
- *
+ * The truth for capacity engines, hidden from policies: outcomes of launches, and interruptions. All functions are pure
+ * and read the whole trace, future included.
  * Rules, in the order of design and of EC2's documentation:
  * - A spot launch needs a price, a bid >= that price and capacity. On-demand launches always succeed: the traces know
  *   nothing of on-demand capacity.
@@ -28,7 +27,7 @@ export const WARNING_MS = 120_000;
  */
 export const REBALANCE_BID_FRACTION = 0.9;
 
-/** How a launch at `at` ends. */
+/** Outcome of a launch at `at`. */
 export function launchOutcome(trace: MarketTrace, pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome {
   if (!isSpotPool(pool)) return trace.prices(pool).atMs.length === 0 ? 'no-price' : 'ok';
   const price = gt(at, trace.endMs) ? null : priceAt(trace.prices(pool), at);
@@ -62,9 +61,9 @@ export function interruptionAfter(trace: MarketTrace, pool: PoolId, launched: Ep
 }
 
 /**
- * When a rebalance hint is due, before any interruption notice: the price climbs from below REBALANCE_BID_FRACTION of
- * the bid to above it. Null for uncapped bids, for bids that the price was near from the start (a hint at launch says
- * nothing new), and for capacity: the traces give no earlier sign of that.
+ * Time of a rebalance hint, before any interruption notice: the price climbs from below REBALANCE_BID_FRACTION of the
+ * bid to above it. Null for uncapped bids, for bids near the price from the start (a hint at launch says nothing new),
+ * and for capacity: the traces give no earlier sign of that.
  */
 export function rebalanceAfter(trace: MarketTrace, pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null {
   if (!isSpotPool(pool) || bid === 'uncapped') return null;
@@ -77,7 +76,7 @@ export function rebalanceAfter(trace: MarketTrace, pool: PoolId, launched: Epoch
 
 const NEVER = epochMs(Infinity);
 
-/** First instant >= `launched` at which the price is above `limit`; NEVER when there is none. */
+/** First instant >= `launched` with the price above `limit`; NEVER: none. */
 function firstAbove(trace: MarketTrace, pool: PoolId, launched: EpochMs, limit: number): EpochMs {
   if (limit === Infinity) return NEVER;
   const from = raw(launched);

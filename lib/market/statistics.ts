@@ -122,7 +122,7 @@ export interface PriceSummary {
 const TRIPLE = [0.1, 0.5, 0.9] as const;
 export const RATIO_PROBABILITIES = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99] as const;
 
-/** What the generated and the real markets are compared by. */
+/** Measures for comparing generated with real markets. */
 export function summarisePrices(profiles: readonly PriceProfile[]): PriceSummary {
   const days = profiles.reduce((sum, p) => sum + p.spanMs / DAY_MS, 0);
   const excursions = profiles.flatMap((p) => p.excursions);
@@ -148,7 +148,7 @@ export function summarisePrices(profiles: readonly PriceProfile[]): PriceSummary
   };
 }
 
-/** Quantiles to which every market contributes the same weight, whatever its number of changes. */
+/** Quantiles with equal weight per market, whatever its number of changes. */
 function pooled(profiles: readonly PriceProfile[]): Pick<PriceSummary, 'interS' | 'ratio'> {
   const inter = profiles.flatMap((p) => p.interS);
   const interWeight = profiles.flatMap((p) => p.interS.map(() => 1 / p.interS.length));

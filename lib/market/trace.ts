@@ -3,7 +3,7 @@ import { raw, type EpochMs } from '../kernel/units.ts';
 import type { Pool } from '../domain/pool.ts';
 
 /**
- * When a pool had capacity: a step function like prices. `available[i]` (1/0) holds from `atMs[i]` until the next
+ * Capacity of a pool over time: a step function like prices. `available[i]` (1/0) holds from `atMs[i]` until the next
  * entry.
  */
 export interface AvailabilitySteps {

@@ -2,7 +2,7 @@ import { epochMs, least, raw, type EpochMs } from '../kernel/units.ts';
 import { indexAt } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
-/** A market as it was known at a time: without the prices and the changes of availability after it. */
+/** A market as known at a time: without later prices and changes of availability. */
 export function knownUntil(trace: MarketTrace, at: EpochMs): MarketTrace {
   const endMs = raw(least(trace.endMs, at));
   return {

@@ -1,9 +1,7 @@
 /**
- * Which version `model` means in a directory: every choice that was made there, in `in-use.json` beside its own
- * versions. A rollback is a choice as well: it takes back the last one that stands. Without any, the newest version
- * that was shipped is meant.
- *
- * Crash points: the file is replaced in one step, so that it is the one before or the one after, never a part.
+ * Version meant by `model` in a directory: the last standing choice of `in-use.json`, beside the directory's own
+ * versions. A rollback is a choice as well: it undoes the last standing one. Without any, the newest shipped version.
+ * Crash points: the file is replaced in one step, so it is never partial.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,7 +16,7 @@ const choice = z.discriminatedUnion('kind', [
 ]);
 const file = z.strictObject({ format: z.literal(1), choices: z.array(choice) });
 
-/** `at`: ISO 8601, when; `by`: who; `why`: for people. */
+/** `at`: ISO 8601; `by`: the person; `why`: for people. */
 export type Choice = z.output<typeof choice>;
 export type Use = Extract<Choice, { kind: 'use' }>;
 
@@ -26,7 +24,7 @@ export type Choices =
   | { readonly kind: 'choices'; readonly list: readonly Choice[] }
   | { readonly kind: 'damaged'; readonly what: string };
 
-/** `own`: the folder of a directory's own versions; it need not be there. */
+/** `own`: the folder of a directory's own versions; it may be absent. */
 export const choicesFile = (own: string): string => join(own, 'in-use.json');
 
 /** All choices, oldest first. */

@@ -1,4 +1,4 @@
-/** Whether a model answers here what it answered where it was trained: `golden.json` beside it. */
+/** Golden check: a model must answer here as it did where it was trained (`golden.json` beside it). */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';

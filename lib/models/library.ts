@@ -1,4 +1,4 @@
-/** Versions as people look at them: what is known of each without asking it. */
+/** Versions for people: facts of each without running it. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ import { modelInUse, modelVersions, type InUse, type ModelPlaces, type ModelVers
 
 export interface ShelvedModel extends ModelVersion {
   readonly inUse: boolean;
-  /** What is wrong with its files; null: nothing was found. It has not been run. */
+  /** Fault in its files; null: none found. It has not been run. */
   readonly damage: string | null;
   /** Null where it cannot be read. */
   readonly manifest: ModelManifest | null;
-  /** Of model.onnx; null where there is none. */
+  /** Size of model.onnx; null without one. */
   readonly bytes: number | null;
-  /** On its held-out range; null where nobody judged it. */
+  /** Evaluation on its held-out range; null: none. */
   readonly evaluation: EvaluationRecord | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What lies beside a trained model: which bytes it belongs to, what goes into the model and what comes out. A model is
- * a folder `models/<name>/<version>/` with these two files.
+ * Manifest of a trained model: its bytes, inputs and outputs. A model is a folder `models/<name>/<version>/` with these
+ * two files.
  */
 import { z } from 'zod';
 

@@ -1,9 +1,7 @@
 /**
- * Trained models, opened and asked. Whatever is wrong with one is an outcome, because who asks has another forecast: a
- * model that is missing, damaged, made for another program or gives no numbers is never used, and never stops a
- * decision.
- *
- * ONNX Runtime is loaded when a model is opened and not before: who has no model pays nothing for it.
+ * Trained models, opened and asked. Any fault of one is an outcome, because callers have another forecast: a model that
+ * is missing, damaged, made for another program or gives no numbers is never used, and never stops a decision.
+ * ONNX Runtime is loaded when a model is opened: a deployment without a model pays nothing for it.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -15,18 +13,18 @@ import { MANIFEST_FILE, MODEL_FILE, modelManifest, type ModelManifest } from './
 /** Why there is no model to ask. */
 export interface Refusal {
   readonly kind:
-    | /** There is none. */ 'missing'
+    | /** No such version. */ 'missing'
     | /** Not the bytes that the manifest is of, or none that can be read. */ 'damaged'
     | /** Other inputs or outputs than its manifest says, or features that this program does not compute. */ 'mismatch'
-    | /** It gives NaN or an infinity. */ 'not-finite'
+    | /** NaN or an infinity in the answers. */ 'not-finite'
     | /** ONNX Runtime is not installed for this platform. */ 'no-runtime';
-  /** For people: which model and what is wrong with it. */
+  /** Model and fault, for people. */
   readonly what: string;
 }
 
 export type Opening = { readonly kind: 'open'; readonly model: Model } | Refusal;
 
-/** What a model answers: rows x `output.width` numbers, or the first row in which one is not finite. */
+/** Answers of a model: rows x `output.width` numbers, or the first row with a number that is not finite. */
 export type Answer =
   | { readonly kind: 'values'; readonly values: Float32Array }
   | { readonly kind: 'not-finite'; readonly row: number };
@@ -38,7 +36,7 @@ export interface Model {
   close(): Promise<void>;
 }
 
-/** Opens one version. It is asked once, with zeros, before it counts as open: so it gives numbers, and is warm. */
+/** Opens one version. It is run once, with zeros, before it counts as open: so it gives numbers, and is warm. */
 export async function openModel(folder: string, knownFeatures: Iterable<string>): Promise<Opening> {
   const read = await filesOf(folder);
   if ('kind' in read) return read;
@@ -123,7 +121,7 @@ async function onnxRuntime(): Promise<Runtime | null> {
   }
 }
 
-/** The session, or what ONNX Runtime says is wrong with the bytes. */
+/** The session, or ONNX Runtime's error about the bytes. */
 async function sessionOf(runtime: Runtime, bytes: Uint8Array): Promise<Onnx.InferenceSession | string> {
   try {
     return await runtime.InferenceSession.create(bytes, {
@@ -138,7 +136,7 @@ async function sessionOf(runtime: Runtime, bytes: Uint8Array): Promise<Onnx.Infe
   }
 }
 
-/** What is not as the manifest says; null when all is. A dimension with a name, or -1, fits any number. */
+/** Difference from the manifest; null: none. A dimension with a name, or -1, fits any number. */
 function unlikeManifest(session: Onnx.InferenceSession, { input, output }: ModelManifest): string | null {
   const ends = [
     ['input', input, session.inputMetadata],

@@ -1,4 +1,4 @@
-/** The models that forecast losses, chosen and opened for whoever asks them (lib/cycle/forecast/forecasting.ts). */
+/** Models that forecast losses, chosen and opened for forecasting (lib/cycle/forecast/forecasting.ts). */
 import { messageOf } from '../kernel/errors.ts';
 import { poolId } from '../kernel/ids.ts';
 import {
@@ -12,12 +12,12 @@ import {
 import { openModel, type Model, type Refusal } from './model.ts';
 import { modelInUse, modelVersions, type ModelPlaces } from './versions.ts';
 
-/** What can take an instance away, and is forecast apart: the folder of its versions. */
+/** Separately forecast causes of a loss, with the folder of their versions. */
 export const MODEL_OF = { price: 'preemption', capacity: 'capacity' } as const;
 export type Risk = keyof typeof MODEL_OF;
 
 interface Opened {
-  /** What kind of fault it is that the chosen model has; null: none, or none was chosen. */
+  /** Fault of the chosen model; null: none, or none was chosen. */
   readonly fault: Refusal['kind'] | null;
   close(): Promise<void>;
 }
@@ -27,9 +27,8 @@ export type OpenedCapacity = ChosenCapacity & Opened;
 const nothing = async (): Promise<void> => undefined;
 
 /**
- * The forecast of prices of that name: `history`, `model` (the version in use) or a version. Whatever is wrong with the
- * model is part of the answer, because history takes its place. `features`: what the program computes, in the order of
- * its rows.
+ * The forecast of prices of that name: `history`, `model` (the version in use) or a version. A fault of the model is
+ * part of the answer, because history then answers. `features`: the program's columns, in order.
  */
 export async function openForecast(
   chosen: string,
@@ -82,7 +81,7 @@ const capacityModel = (model: Model, features: readonly string[]): CapacityModel
   pools: new Set(model.manifest.pools?.map((name) => poolId(`${name}/spot`))),
 });
 
-/** Rows that are asked at once: what the runtime holds between operators grows with them. */
+/** Rows per batch: the runtime's memory between operators grows with them. */
 const MOST_ROWS = 2000;
 
 /** Rows have all `features`; a model takes those that its manifest names, in its order. */

@@ -1,6 +1,5 @@
 /**
- * What a manifest says of where its model comes from. Written for people, and by more than one version of the training:
- * read leniently.
+ * Origin of a model, as its manifest tells it. Written for people, by several versions of the training: read leniently.
  */
 import { z } from 'zod';
 import type { ModelManifest } from './manifest.ts';
@@ -20,13 +19,12 @@ const facts = z.looseObject({
 });
 
 /**
- * A price history: trained on until `validationFrom`, calibrated until `testFrom`, never looked at after that. ISO
- * 8601.
+ * A price history: for training until `validationFrom`, for calibration until `testFrom`, unseen after that. ISO 8601.
  */
 export type TrainingSource = Pick<z.output<typeof source>, 'name' | 'from' | 'validationFrom' | 'testFrom' | 'to'>;
 
 export interface TrainingFacts {
-  /** `trees`, `lstm`; null: it does not say. */
+  /** `trees`, `lstm`; null: unknown. */
   readonly kind: string | null;
   readonly seed: number | null;
   /** Bids that it was trained on. */
@@ -45,6 +43,6 @@ export interface Range {
   readonly toMs: number;
 }
 
-/** The times that a model has seen, whichever market they were of: to be judged on one of them would flatter it. */
+/** Times that a model has seen, in whichever market: a judgement on one of them would flatter it. */
 export const seenBy = (manifest: ModelManifest): readonly Range[] =>
   trainingFacts(manifest).sources.map((s) => ({ fromMs: Date.parse(s.from), toMs: Date.parse(s.testFrom) }));

@@ -1,6 +1,6 @@
 /**
- * Versions of a model: those that came with the program, and those of a deployment or directory, which were trained on
- * its own market. A version is a folder with `model.onnx` and `manifest.json` (manifest.ts).
+ * Versions of a model: the shipped ones, and those of a deployment or directory, trained on its own market. A version
+ * is a folder with `model.onnx` and `manifest.json` (manifest.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -14,7 +14,7 @@ export interface ModelVersion {
   readonly from: 'shipped' | 'own';
 }
 
-/** Where versions lie; null: there are none of that kind. */
+/** Folders of versions; null: none of that origin. */
 export interface ModelPlaces {
   readonly shipped: string | null;
   readonly own: string | null;
@@ -45,7 +45,7 @@ function isProgram(folder: string): boolean {
   }
 }
 
-/** All versions, by name, numbers in them compared as numbers; one's own where both have it. */
+/** All versions, by name, numbers in them compared as numbers; the own one if both have it. */
 export async function modelVersions({ shipped, own }: ModelPlaces): Promise<readonly ModelVersion[]> {
   const found = new Map<string, ModelVersion>();
   for (const [from, place] of [['shipped', shipped] as const, ['own', own] as const]) {
@@ -67,15 +67,13 @@ async function foldersIn(folder: string): Promise<string[]> {
 
 /** The version that `model` means. */
 export type InUse =
-  /** `chosen`: null where nobody chose, and it is the newest that was shipped. */
+  /** `chosen`: null without a choice; then it is the newest shipped version. */
   | { readonly kind: 'version'; readonly version: string; readonly chosen: Use | null }
   | { readonly kind: 'none' }
-  /** What was chosen cannot be read: nothing stands in for it, for that would hide it. */
+  /** The chosen version is unreadable. Do not fall back to another: that would hide the fault. */
   | { readonly kind: 'damaged'; readonly what: string };
 
-/**
- * What was chosen in the directory, else the newest that was shipped. Whether that version is there is not looked at.
- */
+/** The chosen version of the directory, else the newest shipped one. It may be missing. */
 export async function modelInUse(places: ModelPlaces): Promise<InUse> {
   const choices = places.own === null ? NO_CHOICES : readChoices(places.own);
   if (choices.kind === 'damaged') return choices;

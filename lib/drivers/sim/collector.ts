@@ -1,11 +1,10 @@
 /**
- * Folds what is over into columns while a simulation runs, and has store and fleet forget it: memory is bounded by what
- * is live, a row of figures for each job and four numbers for each instance, not by all that ever happened. Where jobs
- * may wait for earlier ones by name, jobs are held to the end.
- *
- * Lifecycle: `job` and `instance` are told by the store as it stores; `fold` after each cycle; `finish` once at the
- * end. An instance is folded when its bill is settled and forgotten a cycle later, when the fleet has seen that its end
- * was observed. A job is forgotten when it is over and so are all instances that it ran on; O(what ended) per cycle.
+ * Folds finished jobs and instances into columns while a simulation runs, and has store and fleet forget them: memory
+ * is bounded by the live entities, a row of figures per job and four numbers per instance. If jobs may wait for earlier
+ * ones by name, jobs are kept to the end.
+ * Lifecycle: the store tells `job` and `instance` as it stores; `fold` after each cycle; `finish` once at the end. An
+ * instance is folded when its bill is settled and forgotten a cycle later, when the fleet knows that its end was
+ * observed. A job is forgotten when it and all instances that it ran on have ended; O(ended entities) per cycle.
  */
 import type { InstanceId, JobId } from '../../kernel/ids.ts';
 import { raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
@@ -26,15 +25,15 @@ export interface CollectorParts {
   readonly store: MemoryStore;
   readonly fleet: MemoryFleet;
   readonly pools: readonly Pool[];
-  /** Whether jobs may name earlier ones that they wait for: then no job is forgotten. */
+  /** True if jobs may name earlier ones that they wait for: then no job is forgotten. */
   readonly namesJobs: boolean;
   /** Told of a job that is forgotten. */
   readonly onForget: (job: JobId) => void;
-  /** Told of each instance once, with what it cost; absent: nobody asks. */
+  /** Called once per instance with its cost; absent: no listener. */
   readonly onSettled?: (settled: Settled) => void;
 }
 
-/** An instance whose bill is known, or that lives at the end of a simulation, and what ran on it. */
+/** An instance with a known bill, or one alive at the end of a simulation, and its attempts. */
 export interface Settled {
   readonly instance: Instance;
   readonly pool: Pool;
@@ -106,7 +105,7 @@ export class Collector {
     return job !== null && isOver(job.state) && !store.hasAttempts(id);
   }
 
-  /** What still lives at `endMs` is charged until then, its running work as if it ended there. */
+  /** Live instances at `endMs` are charged until then, their running work as if it ended there. */
   async finish(endMs: EpochMs): Promise<void> {
     const { store, fleet } = this.#parts;
     await this.fold();
@@ -184,7 +183,7 @@ class InstanceChanges {
     this.#what.push(by * number);
   }
 
-  /** By time, equals in the order in which they were added. O(changes log changes). */
+  /** Changes by time, equal ones in the order of insertion. O(changes log changes). */
   *inOrder(): Generator<InstanceChange> {
     const order = Uint32Array.from(this.#atMs.keys()).sort(
       (a, b) => (this.#atMs[a] ?? 0) - (this.#atMs[b] ?? 0) || a - b,

@@ -11,19 +11,16 @@ interface Decider extends Pick<PresetView, 'name' | 'about'> {
   readonly policies?: PresetView['policies'];
 }
 
-/** What may decide in a simulation: the presets of every driver, and the oracle. */
+/** Deciders of a simulation: the presets of every driver, and the oracle. */
 export const deciderList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly Decider[] => [
   ...presetList(own, ownPolicies),
   { name: ORACLE, about: ORACLE_ABOUT },
 ];
 
-/** Whether it brings a forecast of its own. */
+/** True if it brings a forecast of its own. */
 export const decidesItself = (name: string): boolean => name === ORACLE;
 
-/**
- * How to make what decides from the truth of a run, of which only the oracle is told. Throws `usage` for a name that is
- * none.
- */
+/** Maker of deciders by name. Only the oracle reads the truth of a run. Throws `usage` for an unknown name. */
 export function decidersNamed(
   name: string,
   presets: OwnPresets = {},

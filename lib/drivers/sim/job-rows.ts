@@ -19,7 +19,7 @@ const COLUMNS = [
 ] as const;
 type Column = (typeof COLUMNS)[number];
 
-/** A row per job as columns that grow, in the order in which jobs are first put. */
+/** A row per job in growing columns, in the order of first puts. */
 export class JobRows {
   readonly #index = new Map<JobId, number>();
   readonly #key: string[] = [];
@@ -35,7 +35,7 @@ export class JobRows {
     this.#key.push(key);
   }
 
-  /** The job as it is now. One that was not named is called by its id. */
+  /** Updates the row of a job. A job without a name is called by its id. */
   put(job: Job): void {
     if (!this.#index.has(job.id)) this.name(job.id, job.id);
     const i = this.#index.get(job.id) ?? 0;

@@ -41,42 +41,36 @@ import { Pacing } from './pacing.ts';
 import { Schedule } from './schedule.ts';
 
 /**
- * A fleet in memory: the same meaning as the local one, with tasks that are scripts and time that is a clock's. All
- * that happens follows from the calls, the market and the scripts; nothing is drawn but start-up delays, which are the
- * instances' own, so two runs with the same calls at the same times report the same.
- *
- * Things happen at their own time in the order (time, sequence of being scheduled), whenever the clock is found to have
- * passed them: at every call, and, while somebody listens through `onChange`, by sleeping on the clock.
+ * A fleet in memory with the meaning of the local one: tasks are scripts, and a clock gives the time. All events follow
+ * from the calls, the market and the scripts; only start-up delays are drawn, from the instances' own streams, so two
+ * runs with the same calls at the same times report the same.
+ * Events happen at their own time in the order (time, sequence number), whenever the clock is found past them: at every
+ * call, and, while a listener is set through `onChange`, by sleeping on the clock.
  */
 export interface MemoryFleetOptions {
   readonly truth: CapacityTruth;
   readonly clock: Clock;
-  /**
-   * What a task does, given all that an executor is told of it, the work that its checkpoint holds from earlier
-   * attempts, and where it runs.
-   */
+  /** Behaviour of a task, given the executor's request, the saved work of earlier attempts, and the pool. */
   readonly script: (request: StartRequest, keptS: Seconds, pool: PoolId) => TaskScript;
 }
 
 export interface TaskScript {
-  /** Running time of this attempt when nothing stops it, `setupS` included. */
+  /** Running time of this attempt without a stop, `setupS` included. */
   readonly runtimeS: Seconds;
-  /**
-   * Seconds of work that it does in a second beside these. `runtimeS` is at pace 1. Absent: 1, whatever runs beside it.
-   */
+  /** Seconds of work done per second beside these neighbours. `runtimeS` is at pace 1. Absent: always 1. */
   readonly pace?: (neighbours: readonly StartRequest[]) => number;
-  /** From its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
+  /** Time from its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
   readonly setupS?: Seconds;
   readonly exitCode: number;
-  /** It saves by itself so often; null: only when told to by the checkpoint signal, if it has one. */
+  /** Interval of its own saves; null: it saves only on the checkpoint signal, if it has one. */
   readonly checkpointEveryS: Seconds | null;
-  /** From a checkpoint signal or SIGTERM to its exit; what it did until the signal is kept by the former. */
+  /** Time from a checkpoint signal or SIGTERM to its exit; the checkpoint signal saves the work done so far. */
   readonly stopsInS: Seconds;
   readonly usage?: Usage;
   readonly stdout?: string;
 }
 
-/** A program that answers no signal: from SIGTERM to SIGKILL, as the local fleet waits. */
+/** A program that ignores signals: from SIGTERM to SIGKILL, as the local fleet waits. */
 const KILL_AFTER_S = 5;
 const DONE: EffectOutcome = { status: 'done' };
 /** A start that was done: its instance remembers the attempt, so that the key need not be. */
@@ -106,9 +100,9 @@ interface MemoryInstance {
   state: 'starting' | 'ready' | 'warned' | 'releasing' | 'ended';
   endedMs: EpochMs | null;
   cause: EndCause | null;
-  /** Every attempt that ever came here, for each is started once; null: it has ended. */
+  /** Every attempt ever started here, so that each is started once; null: it has ended. */
   readonly attempts: Map<AttemptId, MemoryAttempt | null>;
-  /** What requests about it were answered. */
+  /** Answers to requests about it. */
   readonly outcomes: Map<EffectKey, EffectOutcome>;
   readonly stoppedBefore: Map<AttemptId, StopReason>;
   /** Attempts that run at a pace of their own. */
@@ -123,14 +117,11 @@ export class MemoryFleet implements Fleet {
   readonly #clock: Clock;
   readonly #script: MemoryFleetOptions['script'];
   readonly #instances = new Map<InstanceId, MemoryInstance>();
-  /**
-   * Those of which something has not been seen by the caller of `observe`: of most nothing has happened since it asked
-   * last.
-   */
+  /** Instances with reports that the caller of `observe` has not seen: mostly few. */
   readonly #reporting = new Set<MemoryInstance>();
-  /** What requests were answered that are about no instance that there is. */
+  /** Answers to requests that name no existing instance. */
   readonly #refused = new Map<EffectKey, EffectOutcome>();
-  /** What checkpoints hold, by job and task. */
+  /** Saved work in checkpoints, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
   readonly #stdout = new Map<AttemptId, string>();
   readonly #schedule = new Schedule();
@@ -162,7 +153,7 @@ export class MemoryFleet implements Fleet {
     return this.#each(requests, (r) => this.#release(r));
   }
 
-  /** One outcome per request; a key that was answered before is answered the same, and nothing is done. */
+  /** One outcome per request; a repeated key gets its first answer, without further effect. */
   #each<R extends { readonly key: EffectKey; readonly instance: InstanceId }>(
     requests: readonly R[],
     act: (request: R) => EffectOutcome,
@@ -226,7 +217,7 @@ export class MemoryFleet implements Fleet {
     return DONE;
   }
 
-  /** Whether all that is reserved is in use. O(instances) for a reserved pool alone. */
+  /** True if all reserved instances are in use. O(instances) for a reserved pool alone. */
   #isFull(pool: PoolId): boolean {
     const most = this.#truth.most(pool);
     if (most === Infinity) return false;
@@ -252,7 +243,7 @@ export class MemoryFleet implements Fleet {
     instance.state = 'warned';
     this.#observe(instance, { kind: 'instance-warned', atMs, goneMs });
     for (const attempt of live(instance)) {
-      // Without a checkpoint there is nothing to save: it runs on, and may finish in time.
+      // Without a checkpoint there is nothing to save, so it runs on, and may finish in time.
       const termMs = attempt.request.checkpoint === null ? plus(goneMs, seconds(-KILL_AFTER_S)) : atMs;
       this.#at(termMs, () => this.#stop(instance, attempt, { why: 'interrupted', atMs: termMs }));
     }
@@ -277,14 +268,14 @@ export class MemoryFleet implements Fleet {
     this.#observe(instance, { kind: 'instance-ended', ...end });
   }
 
-  /** The instance is lost now, as when a supervisor dies: for tests and scenarios. */
+  /** Loses the instance now, as when a supervisor dies: for tests and scenarios. */
   lose(id: InstanceId): void {
     this.#catchUp();
     const instance = this.#instances.get(id);
     if (instance === undefined || instance.state === 'ended') return;
     const atMs = this.#clock.now();
     for (const attempt of live(instance)) {
-      this.#lookAtCheckpoint(attempt, atMs);
+      this.#updateCheckpoint(attempt, atMs);
       attempt.stopped = 'interrupted';
       this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: null });
     }
@@ -335,7 +326,7 @@ export class MemoryFleet implements Fleet {
     if (script.checkpointEveryS !== null) this.#checkpointAt(instance, attempt, plus(atMs, script.checkpointEveryS));
   }
 
-  /** What runs there has changed: pace and end of those that it concerns follow. */
+  /** Recomputes pace and end of the attempts there after a change of neighbours. */
   #repace(instance: MemoryInstance, atMs: EpochMs): void {
     for (const attempt of live(instance)) {
       const { script, pacing } = attempt;
@@ -350,7 +341,7 @@ export class MemoryFleet implements Fleet {
   #checkpointAt(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
     this.#at(atMs, () => {
       if (attempt.ended || attempt.stopped !== null) return;
-      this.#lookAtCheckpoint(attempt, atMs);
+      this.#updateCheckpoint(attempt, atMs);
       const keptS = this.#reportedS(attempt, this.#keptOf(attempt.request));
       this.#observe(instance, { kind: 'attempt-checkpointed', attempt: attempt.request.attempt, atMs, keptS });
       this.#checkpointAt(instance, attempt, plus(atMs, attempt.script?.checkpointEveryS ?? seconds(Infinity)));
@@ -362,15 +353,15 @@ export class MemoryFleet implements Fleet {
   }
 
   /**
-   * What of an attempt counts as progress, as every fleet tells it: by the clock from its start. A task's running time,
-   * as users say it and as it is learned, holds one set-up; where nothing was kept before, this attempt's is that one.
+   * Progress of an attempt as every fleet reports it: by the clock from its start. A task's running time, as users give
+   * it and as it is learned, includes one set-up; without earlier saved work it is this attempt's.
    */
   #reportedS({ keptS, script }: MemoryAttempt, keptBeforeS: Seconds): Seconds {
     return isPositive(keptS) && isZero(keptBeforeS) ? add(keptS, script?.setupS ?? ZERO_S) : keptS;
   }
 
-  /** What a program that saves by itself had saved by `atMs`. */
-  #lookAtCheckpoint(attempt: MemoryAttempt, atMs: EpochMs): void {
+  /** Work saved by the program itself until `atMs`. */
+  #updateCheckpoint(attempt: MemoryAttempt, atMs: EpochMs): void {
     const everyS = attempt.script?.checkpointEveryS ?? null;
     if (everyS === null || attempt.startedMs === null) return;
     attempt.keptS = scale(everyS, Math.floor(ratio(workedS(attempt, atMs), everyS) + 1e-9));
@@ -475,11 +466,11 @@ export class MemoryFleet implements Fleet {
   async observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
     this.#catchUp();
     const found: Observation[] = [];
-    // What was launched first is told first.
+    // Reports in the order of launches.
     for (const instance of [...this.#reporting].sort((a, b) => a.launch - b.launch)) {
       const { observations } = instance;
       const seen = after.get(instance.request.instance) ?? 0;
-      // Sequences are 1, 2, 3, ...: what comes after n begins at index n.
+      // Sequences are 1, 2, 3, ...: the reports after n begin at index n.
       for (let i = seen; i < observations.length; i++) found.push(observations[i] as Observation);
       if (seen < observations.length) continue;
       this.#reporting.delete(instance);
@@ -508,7 +499,7 @@ export class MemoryFleet implements Fleet {
     return this.#truth.bill(request.pool, { launchedMs, untilMs, bid: request.bid, takenByMarket });
   }
 
-  /** What the script says it prints; nothing on stderr. */
+  /** Output of the script on stdout; nothing on stderr. */
   async logs(attempt: AttemptId, stream: 'stdout' | 'stderr', offset: number, maxBytes: number): Promise<LogChunk> {
     const bytes = new TextEncoder().encode(stream === 'stdout' ? (this.#stdout.get(attempt) ?? '') : '');
     const part = bytes.subarray(offset, offset + maxBytes);
@@ -532,7 +523,7 @@ export class MemoryFleet implements Fleet {
   }
 
   /**
-   * As if the instance had never been: its bill, its list entry and answers under its keys. For a driver that bounds
+   * Forgets an instance without a trace: its bill, its list entry and answers under its keys. For a driver that bounds
    * its memory.
    */
   forget(id: InstanceId): void {
@@ -543,23 +534,23 @@ export class MemoryFleet implements Fleet {
     this.#reporting.delete(instance);
   }
 
-  /** What checkpoints hold of a job that is over. For the same driver. */
+  /** Forgets the checkpoints of a finished job. For the same driver. */
   forgetTasks(job: string): void {
     this.#kept.delete(job);
   }
 
-  /** Jobs of which checkpoints hold something, or did. */
+  /** Jobs with checkpoint entries, also empty ones. */
   get jobsWithCheckpoints(): number {
     return this.#kept.size;
   }
 
-  /** When the next thing is due; null when nothing is. For a driver that moves time itself and does not listen. */
+  /** Time of the next event; null: none. For a driver that moves time itself and does not listen. */
   nextMs(): EpochMs | null {
     const nextMs = this.#schedule.nextMs;
     return nextMs === null ? null : epochMs(nextMs);
   }
 
-  /** How many things have happened so far. */
+  /** Number of events so far. */
   get happened(): number {
     return this.#happened;
   }
@@ -590,7 +581,7 @@ export class MemoryFleet implements Fleet {
     if (nextMs === null || this.#wakes.size === 0) return;
     const nap = new AbortController();
     this.#nap = nap;
-    // `then`, not `await`: a virtual clock lets exactly what hangs on this promise run before it moves on.
+    // `then`, not `await`: a virtual clock lets exactly the work behind this promise run before it moves on.
     void this.#clock.sleep(between(this.#clock.now(), epochMs(nextMs)), nap.signal).then(() => {
       if (nap.signal.aborted) return;
       if (this.#catchUp()) this.#wake();
@@ -614,11 +605,11 @@ interface AttemptEnd {
   readonly exitSignal: string | null;
 }
 
-/** A copy: what is done to one may end others. */
+/** A copy, because an effect on one attempt may end others. */
 const live = (instance: MemoryInstance): MemoryAttempt[] =>
   [...instance.attempts.values()].filter((attempt) => attempt !== null);
 
-/** What runs beside an attempt. */
+/** Requests of the other attempts on the instance. */
 const neighboursOf = (instance: MemoryInstance, attempt: MemoryAttempt): StartRequest[] =>
   live(instance).flatMap((other) => (other === attempt || other.startedMs === null ? [] : [other.request]));
 
@@ -644,13 +635,13 @@ function keptWorkS({ pacing, keptS, script, startedMs }: MemoryAttempt): Seconds
   return pacing.workS(plus(startedMs, add(script?.setupS ?? ZERO_S, keptS)));
 }
 
-/** Running time less what went into setting up. */
+/** Running time less the set-up. */
 function workedS({ startedMs, script }: MemoryAttempt, atMs: EpochMs): Seconds {
   if (startedMs === null) return ZERO_S;
   return most(ZERO_S, sub(between(startedMs, atMs), script?.setupS ?? ZERO_S));
 }
 
-/** Names what the attempt's checkpoint is: a copy has one of its own. */
+/** Name of the attempt's checkpoint: a copy has one of its own. */
 const taskOf = ({ task: { stage, index, number }, role }: StartRequest): string =>
   role === 'copy' ? `${stage}\n${index}\n${number}` : `${stage}\n${index}`;
 

@@ -1,9 +1,7 @@
-/**
- * Entities by key in order of arrival, of which some are not over yet. `put` replaces the value and keeps its place.
- */
+/** Entities by key in order of arrival, some of them still open. `put` replaces the value and keeps its place. */
 export class Arrivals<V> {
   readonly #isOpen: (value: V) => boolean;
-  /** By arrival; a forgotten one stays as an empty row until the rows are swept. */
+  /** Rows by arrival; a forgotten one stays as an empty row until the rows are swept. */
   #rows: Row<V>[] = [];
   readonly #byKey = new Map<string, Row<V>>();
   #arrivals = 0;
@@ -12,7 +10,7 @@ export class Arrivals<V> {
     this.#isOpen = isOpen;
   }
 
-  /** Its row where there was none of that key, else null. */
+  /** The new row for a new key, else null. */
   put(key: string, value: V): Row<V> | null {
     const known = this.#byKey.get(key);
     if (known !== undefined) {
@@ -25,7 +23,7 @@ export class Arrivals<V> {
     return row;
   }
 
-  /** As if it had never been put. */
+  /** Removes it without a trace. */
   forget(key: string): void {
     const row = this.#byKey.get(key);
     if (row === undefined) return;
@@ -38,14 +36,14 @@ export class Arrivals<V> {
     return this.#byKey.get(key)?.value ?? undefined;
   }
 
-  /** Those that are not over, in the order in which they came. O(all that is known): an engine asks once. */
+  /** Open entities, in the order of arrival. O(all known entities): an engine asks once. */
   open(): V[] {
     const values: V[] = [];
     for (const { value } of this.#rows) if (value !== null && this.#isOpen(value)) values.push(value);
     return values;
   }
 
-  /** Open ones, the last that came first. O(what is looked at, and what has come and gone after it). */
+  /** Open entities, newest first. O(visited entities, and those that came and went after them). */
   *newestOpen(): Generator<V> {
     for (let i = this.#rows.length - 1; i >= 0; i--) {
       const { value } = this.#rows[i] as Row<V>;
@@ -53,7 +51,7 @@ export class Arrivals<V> {
     }
   }
 
-  /** At most `limit` that `wanted` accepts, newest first, below an arrival number. */
+  /** At most `limit` accepted by `wanted`, newest first, below an arrival number. */
   newest(
     wanted: (value: V) => boolean,
     limit: number,
@@ -67,7 +65,7 @@ export class Arrivals<V> {
     return found;
   }
 
-  /** How many rows arrived before that number. */
+  /** Number of rows that arrived before that number. */
   #below(arrival: number): number {
     let low = 0;
     let high = this.#rows.length;
@@ -80,7 +78,7 @@ export class Arrivals<V> {
   }
 }
 
-/** Of an entity, for as long as it is known: then its value is null. */
+/** Row of an entity; its value is null once the entity is forgotten. */
 export interface Row<V> {
   value: V | null;
   readonly arrival: number;
@@ -89,7 +87,7 @@ export interface Row<V> {
 /** Empty rows that are let stand before they are swept out. */
 const SWEEP_AT = 1024;
 
-/** Rows in lists by a key, in the order in which they were added. A row belongs to one list, and is forgotten once. */
+/** Lists of rows by key, in the order of insertion. A row belongs to one list, and is forgotten once. */
 export class RowLists<V> {
   readonly #lists = new Map<string, RowList<V>>();
 
@@ -112,7 +110,7 @@ export class RowLists<V> {
     return this.#lists.has(of);
   }
 
-  /** One of the list has been forgotten: its row is empty now. */
+  /** Notes that a row of the list has become empty. */
   forgotten(of: string): void {
     const list = this.#lists.get(of);
     if (list === undefined) return;
@@ -147,7 +145,7 @@ export class Index<M> {
     else list.add(member);
   }
 
-  /** In the order in which they were added. To be read before anything is added or removed. */
+  /** In the order of insertion. Read it before anything is added or removed. */
   get(of: string): ReadonlySet<M> {
     return this.#lists.get(of) ?? NONE;
   }

@@ -37,7 +37,7 @@ import { cancelEvent, submittedEvent } from '../stores/job-events.ts';
 import { decodeCursor, pageOf } from '../stores/paging.ts';
 import { DAY_MS } from '../../kernel/units.ts';
 
-/** Told of what is stored as it is stored; may not change the store before the call that stored it has returned. */
+/** Called for each stored value; must not change the store before the storing call has returned. */
 export interface StoreWatcher {
   readonly event?: (event: EventRecord) => void;
   readonly job?: (job: Job) => void;
@@ -66,10 +66,10 @@ export class MemoryStore implements Store {
   /** Jobs that were not over when somebody asked for their end. */
   readonly #asked = new Set<JobId>();
   readonly #idempotency = new Map<string, { readonly digest: string; readonly job: JobId; readonly atMs: number }>();
-  /** When what is over was put so last, in that order. */
+  /** Finished jobs by the time of their last put, in that order. */
   readonly #finals = new Map<JobId, number>();
   readonly #settled = new Map<InstanceId, number>();
-  /** What ledgers that have aged out came to. */
+  /** Sums of aged-out ledgers. */
   readonly #agedCosts: Readonly<Record<By, CostSums>> = {
     job: new CostSums(),
     owner: new CostSums(),
@@ -83,7 +83,7 @@ export class MemoryStore implements Store {
     JobId,
     { readonly plan: PlanId; readonly ordinal: number; readonly is: Explanation }
   >();
-  /** Those without an outcome. What became of the others no one asks here. */
+  /** Effects without an outcome. The outcomes of others are never asked for here. */
   readonly #openEffects = new Map<string, EffectRecord>();
   readonly #ledger = new Map<InstanceId, readonly LedgerRow[]>();
   readonly #ledgerOf = new Index<InstanceId>();
@@ -241,7 +241,7 @@ export class MemoryStore implements Store {
     }
   }
 
-  /** The specification is as submitted, and a cancel request stays, whatever copy the engine puts. */
+  /** The specification stays as submitted, and a cancel request stays, whatever copy the engine puts. */
   #putJob(job: Job): void {
     const known = this.#jobs.get(job.id);
     if (known === undefined) {
@@ -318,8 +318,7 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * As if the instance and what ran on it had never been. For a driver that has kept of it what it needs, and bounds
-   * its memory.
+   * Forgets an instance and its attempts without a trace. For a driver that bounds its memory and has kept its figures.
    */
   forgetInstance(id: InstanceId): void {
     for (const attempt of this.#attemptsOn.values(id)) {
@@ -333,7 +332,7 @@ export class MemoryStore implements Store {
     this.#instances.forget(id);
   }
 
-  /** As if the job had never been submitted; what its attempts cost is the instances'. */
+  /** Forgets a job without a trace; the cost of its attempts belongs to the instances. */
   forgetJob(id: JobId): void {
     const name = this.#jobs.get(id)?.spec.name;
     if (name !== undefined) this.#jobsNamed.remove(name, id);
@@ -357,7 +356,7 @@ export class MemoryStore implements Store {
   /** O(new jobs and cancel requests that are open). */
   async changedByOthers(known: { has(job: JobId): boolean }): Promise<OthersChanges> {
     const jobs: Job[] = [];
-    // Those that are known came before those that are not.
+    // Known jobs came before unknown ones.
     for (const job of this.#jobs.newestOpen()) {
       if (known.has(job.id)) break;
       jobs.push(job);
@@ -404,7 +403,7 @@ export class MemoryStore implements Store {
     return this.#attemptsOf.values(job);
   }
 
-  /** Whether any attempt of the job is known. O(1). */
+  /** True if any attempt of the job is known. O(1). */
   hasAttempts(job: JobId): boolean {
     return this.#attemptsOf.has(job);
   }

@@ -1,13 +1,11 @@
 /**
- * The cheapest course of one task when everything is known in advance: spot, capacity that stays, or nothing, slot by
- * slot until the deadline, by dynamic programming over time, work left and where the task is.
- *
- *   V(i, w, m)  least USD from the beginning of slot i with w units of work left, on m in {nowhere, spot, steady}
+ * The cheapest strategy of one task when everything is known in advance: spot, non-interruptible capacity, or nothing,
+ * slot by slot until the deadline, by dynamic programming over time, work left and where the task is.
+ *   V(i, w, m)  least USD from the beginning of slot i with w units of work left, on m in {nowhere, spot, non-interruptible}
  *   V(i, w, m) = min( V(i+1, w, nowhere),
- *                     rate(a, i) + V(i+1, w + [m != a] c - slot, a) for a in {spot where it lasts the slot, steady} )
- *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too where it runs on nothing
- *   yet:
- *                  what is late already is begun at once
+ *                     rate(a, i) + V(i+1, w + [m != a] c - slot, a) for a in {spot that lasts the slot, non-interruptible} )
+ *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too if m = nowhere:
+ *                  late work begins at once
  * with c the changeover: start-up and set-up are run like work. The last slot is paid as far as it is needed. Time is
  * in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit
  * for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of work) = O(SLOTS^2 x PARTS) time and
@@ -21,9 +19,9 @@ export interface OfflineTask {
   /** Most work that will ever be asked about, s. */
   readonly workS: number;
   readonly changeoverS: number;
-  /** USD per second on capacity that stays; null: there is none. */
+  /** USD per second on non-interruptible capacity; null: none. */
   readonly nonInterruptibleUsdPerS: number | null;
-  /** USD per second on the cheapest spot capacity that lasts from one time to the other; null: none does. */
+  /** USD per second on the cheapest spot capacity that lasts over this time; null: none. */
   readonly spotUsdPerS: (fromS: number, untilS: number) => number | null;
 }
 
@@ -42,7 +40,7 @@ export class OfflineStrategy {
   readonly #units: number;
   readonly #changeover: number;
   readonly #rates: { readonly spot: Float64Array; readonly nonInterruptible: number };
-  /** By slot, then place, then units left. */
+  /** Indexed by slot, then place, then units left. */
   readonly #value: Float64Array;
 
   constructor(task: OfflineTask) {
@@ -52,7 +50,7 @@ export class OfflineStrategy {
     this.#unitS = this.#slotS / PARTS;
     this.#slots = Math.max(0, Math.floor(windowS / this.#slotS + 1e-9) - 1);
     this.#changeover = Math.ceil(task.changeoverS / this.#unitS - 1e-9);
-    // With more work left than the window holds it is late whatever is done.
+    // More work than the window holds is late in any case.
     const most = Math.max(task.workS, windowS) + 2 * task.changeoverS;
     this.#units = Math.ceil(most / this.#unitS) + 2;
     this.#rates = {
@@ -66,9 +64,9 @@ export class OfflineStrategy {
   }
 
   /**
-   * What to do now with `leftS` of work left, what an attempt that runs still has to set up included. Within a slot the
+   * Best place now with `leftS` of work left, including the remaining set-up of a running attempt. Within a slot the
    * answer is that of its beginning, so that it does not change from one question to the next; the window is a slot
-   * shorter than the task's for that. After it what runs stays where it is, and what waits takes capacity that stays,
+   * shorter than the task's for that. After it running work stays, and waiting work takes non-interruptible capacity,
    * if there is some. Ties: spot, then waiting.
    */
   best(atS: number, leftS: number, on: On): On {
@@ -78,7 +76,7 @@ export class OfflineStrategy {
     const spot = this.#cost(slot, left, { from: on, to: 'spot' });
     const wait = this.#cost(slot, left, { from: on, to: 'nowhere' });
     const nonInterruptible = this.#cost(slot, left, { from: on, to: 'non-interruptible' });
-    // What on-demand has to do it may do later: equal courses differ by rounding alone.
+    // On-demand work may be done later at the same price: equal strategies differ by rounding alone.
     const equal = 1e-9 * Math.max(1e-6, Math.abs(Math.min(wait, nonInterruptible)));
     if (spot <= wait + equal && spot <= nonInterruptible + equal && spot < Infinity) return 'spot';
     if (on === 'non-interruptible') return wait < nonInterruptible - equal ? 'nowhere' : 'non-interruptible';
@@ -121,7 +119,7 @@ export class OfflineStrategy {
         const best = value.subarray(i * row + p * units, i * row + (p + 1) * units);
         best.set(waiting);
         best[0] = 0;
-        // Flat loops over one place each: what millions of calls of `#run` would do.
+        // Flat loops over one place each, instead of millions of calls of `#run`.
         improve(best, spot, p === 1 ? 0 : this.#changeover);
         improve(best, nonInterruptible, p === 2 ? 0 : this.#changeover);
       }

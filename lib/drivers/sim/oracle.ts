@@ -1,13 +1,11 @@
 /**
- * The `oracle` preset: what could be had by somebody who knows how long every task runs and when every pool has
- * capacity. Only a simulator can make it, out of the truth of its run; it is no preset of the registry, and no other
- * preset is given the truth.
- *
- * Each task with a deadline follows its own cheapest strategy (offline.ts), as if it were alone: the bound that other
- * presets are held against where the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the courses
- * do not count on, so that on many small tasks it is a good policy and no strict bound. Courses change pools as if all
- * work were kept; a task that saves nothing therefore takes only spot that lasts until it is done, and stays where it
- * is. Work without a deadline waits for spot for a day at most.
+ * The `oracle` preset: decisions with knowledge of every running time and every pool's capacity. Only a simulator can
+ * make it, from the truth of its run; it is no preset of the registry, and no other preset gets the truth.
+ * Each task with a deadline follows its own cheapest strategy (offline.ts), as if it were alone: a bound for other
+ * presets if the vCPU limit does not bind. Tasks share machines as in `ebbtide`, which the strategies ignore, so with
+ * many small tasks it is a good policy and no strict bound. Strategies change pools as if all work were saved; so a
+ * task without checkpoints takes only spot that lasts until it is done, and stays there. Work without a deadline waits
+ * for spot for a day at most.
  */
 import { appraise } from '../../stages/appraise/appraise.ts';
 import { moving } from '../../stages/move/moves.ts';
@@ -67,12 +65,12 @@ import type { Truth } from './truth.ts';
 
 export const ORACLE_ABOUT = 'true running times and future interruptions: the bound, in simulations only';
 
-/** How long work without a deadline waits for spot. */
+/** Time for which work without a deadline waits for spot. */
 const PATIENCE_S = 86_400;
-/** Of courses remembered: one is 25 MB for hours of work, less than one for minutes. */
+/** Memory of cached strategies: one takes 25 MB for hours of work, less than one for minutes. */
 const MOST_BYTES = 512 * 2 ** 20;
 /**
- * Deadlines of inner stages move by seconds as tasks end; a course is for the earlier one of what is this much alike.
+ * Deadlines of inner stages move by seconds as tasks end; a strategy is for the earliest deadline within this width.
  */
 const ALIKE_S = 60;
 /** Points of a stage's distribution of true running times. */
@@ -131,7 +129,7 @@ interface Picture {
   readonly truth: Truth;
 }
 
-/** Without the spot offers that are taken before a task of a stage that saves nothing is done. */
+/** Offers without the spot ones whose instance is taken before a task without checkpoints is done. */
 function lasting(
   offers: ReadonlyMap<GroupId, GroupOffers>,
   { snapshot, config, truth }: Picture,
@@ -150,8 +148,8 @@ function lasting(
 }
 
 /**
- * When what is bought now by an offer will be given notice: looked up once for all groups that have it, in a trace of
- * many prices.
+ * Time of the interruption notice for a purchase now, by offer: looked up once for all groups, in a trace of many
+ * prices.
  */
 function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'pool' | 'bid'>) => EpochMs {
   const known = new Map<string, EpochMs>();
@@ -167,8 +165,8 @@ function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'po
 }
 
 /**
- * Tasks of stages that save nothing, kept from instances that are taken before they are done: one that is there was
- * bought at another time, and maybe at a lower bid, than what was appraised.
+ * Keeps tasks without checkpoints off instances that are taken before they are done. A live instance was bought at
+ * another time, and maybe at a lower bid, than the appraised offer.
  */
 function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth }: Picture): readonly TaskToPlace[] {
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
@@ -199,7 +197,7 @@ function whereTheyLast(tasks: readonly TaskToPlace[], { snapshot, config, truth 
 
 const setupOf = ({ setupS }: Truth): number => raw(setupS);
 
-/** The scale of courses: seconds since 1970. */
+/** Time scale of strategies: seconds since 1970. */
 const secondOf = (t: EpochMs): number => raw(t) / 1000;
 
 /** Running time of the longest task of a group. */
@@ -208,7 +206,7 @@ function longestOf(group: PendingGroup, truth: Truth): number {
   return membersOf(group).reduce((longest, i) => Math.max(longest, runtimes[i] ?? 0), 0);
 }
 
-/** With the set-up of one attempt, as a user would say it. */
+/** Running times with the set-up of one attempt, as a user would give them. */
 const trueRuntimes =
   (truth: Truth): EstimatePolicy =>
   ({ snapshot }) =>
@@ -230,8 +228,8 @@ function thinned(runtimeS: Float64Array, setupS: number): Distribution {
 }
 
 /**
- * Its plan knows when what is taken; to everything else capacity lasts, so that nothing is kept from it for being
- * unsafe.
+ * Forecast without risk: the plan itself knows each interruption, and no other stage may keep work from a pool for its
+ * risk.
  */
 const trueForecast = ({ trace }: Truth): MarketForecast => ({
   interruption: () => NEVER_INTERRUPTED,
@@ -271,7 +269,7 @@ class Strategies {
         : { take: 'on-demand', why: 'it has waited for a day' };
     }
     const wanted = { job: group.job, stage: group.stage, nowMs, deadlineMs, config: input.config };
-    // What is kept holds the first set-up; a course counts the next one as its changeover.
+    // The saved part includes the first set-up; a strategy counts the next one as its changeover.
     const keptS = Math.max(0, raw(group.keptS) - setupOf(this.#truth));
     const leftS = Math.max(0, longestOf(group, this.#truth) - keptS);
     const best = this.#of(wanted).best(secondOf(nowMs), leftS, 'nowhere');
@@ -302,7 +300,7 @@ class Strategies {
   }
 
   #of(w: Wanted): OfflineStrategy {
-    // What a course costs depends on the work left, not on whose it is: tasks of a stage share theirs.
+    // The cost of a strategy depends only on the work left, so tasks of a stage share theirs.
     const deadlineS = Math.floor(secondOf(w.deadlineMs) / ALIKE_S) * ALIKE_S;
     const key = `${w.job}/${w.stage.name}/${deadlineS}`;
     const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
@@ -310,8 +308,8 @@ class Strategies {
     if (strategy === undefined) {
       strategy = new OfflineStrategy({
         fromS: secondOf(w.nowMs),
-        // A course is followed from cycle to cycle, a cycle may pass before a changeover begins, and no offer of spot
-        // is taken that leaves no time for a start on on-demand (appraise.ts).
+        // A strategy is followed from cycle to cycle, a cycle may pass before a changeover begins, and spot offers that
+        // leave no time for a start on on-demand are never taken (appraise.ts).
         deadlineS: deadlineS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
         workS: this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0),
         changeoverS: setupOf(this.#truth) + startDelayMaxS,

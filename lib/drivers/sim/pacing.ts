@@ -7,8 +7,8 @@ interface Stretch {
 }
 
 /**
- * How far a program is whose pace changes with what runs beside it: stretches of one pace each, in the order of time.
- * Pace: seconds of work done in a second. O(changes) per question.
+ * Progress of a program whose pace changes with its neighbours: stretches of one pace each, in the order of time. Pace:
+ * seconds of work done in a second. O(changes) per question.
  */
 export class Pacing {
   readonly #stretches: Stretch[];
@@ -42,7 +42,7 @@ export class Pacing {
     return workS;
   }
 
-  /** When so much work is done if the pace stays as it is; no earlier than the last change. */
+  /** Time at which this work is done at the present pace; no earlier than the last change. */
   whenMs(workS: Seconds): EpochMs {
     const { fromMs, pace } = invariant(this.#stretches.at(-1), 'there is a first stretch');
     return epochMs(fromMs + (Math.max(0, raw(workS) - this.#workS(fromMs)) / pace) * 1000);

@@ -7,13 +7,13 @@ interface Scheduled {
 }
 
 /**
- * What is to happen, in the order (time, sequence of being scheduled). O(log waiting); times lie in one array, so that
- * finding the next one reads a few lines of memory, where as many records would have to be visited.
+ * Coming events, in the order (time, sequence number). O(log waiting); times lie in one array, so that finding the next
+ * event reads a few lines of memory instead of many records.
  */
 export class Schedule {
-  /** By time alone: of one instant in no order. */
+  /** By time alone; events of one instant are unordered. */
   readonly #waiting = new FlatQueue<Scheduled>();
-  /** Taken out for being of one instant: the next one last. */
+  /** Events of one instant, taken out of the queue: the next one last. */
   #front: Scheduled[] = [];
   #frontMs = Infinity;
   #sequence = 0;
@@ -22,20 +22,23 @@ export class Schedule {
     this.#waiting.push({ sequence: this.#sequence++, happen }, atMs);
   }
 
-  /** When the next thing is due; null when nothing is. */
+  /** Time of the next event; null: none. */
   get nextMs(): number | null {
     const waitingMs = this.#waiting.peekValue();
     if (this.#front.length === 0) return waitingMs ?? null;
     return waitingMs === undefined ? this.#frontMs : Math.min(waitingMs, this.#frontMs);
   }
 
-  /** Takes the next thing out; null when there is none. */
+  /** Takes the next event out; null: none. */
   take(): (() => void) | null {
     if (this.#front.length === 0 || (this.#waiting.peekValue() ?? Infinity) < this.#frontMs) this.#takeInstant();
     return this.#front.pop()?.happen ?? null;
   }
 
-  /** Everything of the earliest instant. What comes to it later has a higher sequence, and waits for the next call. */
+  /**
+   * Takes all events of the earliest instant. Later additions to it have higher sequence numbers, and wait for the next
+   * call.
+   */
   #takeInstant(): void {
     for (const later of this.#front) this.#waiting.push(later, this.#frontMs);
     this.#frontMs = this.#waiting.peekValue() ?? Infinity;

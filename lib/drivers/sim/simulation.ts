@@ -1,10 +1,8 @@
 /**
  * The third driver: the engine of local mode and its use cases on a store and a fleet in memory, under a virtual clock.
- *
  * Things happen in one total order (`inOrder`): by time, priority, sequence. Nothing reads the real time, and every
  * draw comes from a named stream of the seed, so the same input gives the same events, byte for byte.
- *
- * A step costs O(log waiting events); a cycle costs what the engine's costs: O(active jobs, running tasks, live
+ * A step costs O(log waiting events); a cycle costs as much as the engine's: O(active jobs, running tasks, live
  * instances, pools).
  */
 import { EbbError } from '../../kernel/errors.ts';
@@ -48,15 +46,15 @@ import {
   type RefusedPolicy,
 } from '../../report/outcome.ts';
 
-/** What decides: the stages of a preset, and what it may know of the market. */
+/** Deciders: the stages of a preset, and their forecast of the market. */
 export interface Deciders {
   readonly name: string;
   readonly stages: Stages<Solver>;
   /** Policies of the user's own among them; absent: there are none. */
   readonly own?: OwnInUse<Solver>;
-  /** What its policies ask of forecasts; default: every bid that is tried. */
+  /** Questions of its policies to forecasts; default: every bid that is tried. */
   readonly asks?: readonly BoundAsks[];
-  /** Absent: what prices and interruptions so far tell. */
+  /** Absent: forecasts from prices and interruptions so far. */
   readonly forecast?: (at: EpochMs) => MarketForecast;
 }
 
@@ -64,17 +62,17 @@ export interface SimulationInput {
   readonly trace: MarketTrace;
   /** The public side of the same trace. */
   readonly market: (now: () => EpochMs) => Market;
-  /** Of the market: when the workload's time 0 is, and when the simulation ends whatever is unfinished. */
+  /** Market time at the workload's time 0, and at the latest end of the simulation. */
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
-  /** Whether jobs may wait for earlier ones by name: those are then remembered to the end. */
+  /** True if jobs may wait for earlier ones by name: those are then kept to the end. */
   readonly namesJobs: boolean;
-  /** Made from the truth of this run, which all but an oracle must leave alone. */
+  /** Made from the truth of this run, which only an oracle may read. */
   readonly deciders: (truth: Truth) => Deciders;
-  /** How prices are forecast; absent: from history. Deciders that bring a forecast of their own are not asked. */
+  /** Forecast of prices; absent: from history. Deciders with a forecast of their own ignore it. */
   readonly forecast?: ChosenForecast;
-  /** How capacity is forecast; absent: from observed interruptions. */
+  /** Forecast of capacity; absent: from observed interruptions. */
   readonly capacity?: ChosenCapacity;
   /** Learners beside those of every driver. */
   readonly learners?: readonly LearnerFactory[];
@@ -84,7 +82,7 @@ export interface SimulationInput {
   readonly seed: number;
   /** Least time between two cycles: triggers within it become one. */
   readonly minGapS: Seconds;
-  /** What a program needs at the start of each attempt before its work begins, that there is no trace of. */
+  /** Set-up of each attempt before its work begins; no trace has it. */
   readonly setupS: Seconds;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
@@ -94,7 +92,7 @@ export interface SimulationInput {
   readonly onEvent?: (event: EventRecord) => void;
   readonly onSettled?: (settled: Settled) => void;
   readonly onProgress?: (progress: Progress) => void;
-  /** Ends the simulation where it stands: what has been simulated until then is the result. */
+  /** Ends the simulation early; the result covers the time simulated until then. */
   readonly signal?: AbortSignal;
 }
 
@@ -113,7 +111,7 @@ export interface SimulationResult {
   readonly ended: EndReason;
   readonly endMs: EpochMs;
   readonly collected: Collector;
-  /** As the simulation left them: what was not over, and what ended in the last cycle. */
+  /** Store at the end of the simulation: unfinished entities, and those that ended in the last cycle. */
   readonly store: MemoryStore;
   readonly fleet: MemoryFleet;
   readonly refused: readonly Refusal[];
@@ -124,9 +122,9 @@ export interface SimulationResult {
   readonly cycles: CycleTotals;
 }
 
-/** Told of progress once in so many instants: often enough to watch, seldom enough to cost nothing. */
+/** Instants between two calls of the progress listener: often enough to watch, seldom enough to cost nothing. */
 const PROGRESS_INSTANTS = 32;
-/** What a simulation itself reads again: the log of events goes to whoever listens. */
+/** Records that a simulation itself reads again: the log of events goes to its listener. */
 const RETENTION: Retention = { plans: 1, events: 1000, historyDays: null };
 /** Fields of Date end here (ECMAScript, section "Time Values and Time Range"). */
 const LAST_INSTANT_MS = 8.64e15;
@@ -139,15 +137,15 @@ export async function simulate(input: SimulationInput): Promise<SimulationResult
   return simulation.run();
 }
 
-/** Where what happens comes from. Of its own it keeps the sequence: what was scheduled first comes first. */
+/** A source of events. Within a source the sequence number decides: first scheduled, first served. */
 interface Source {
-  /** At one instant: instances and tasks, then submissions, then the cycle, which sees both. */
+  /** Order at one instant: instances and tasks, then submissions, then the cycle, which sees both. */
   readonly priority: 0 | 1 | 2;
   readonly nextMs: () => number;
   readonly happen: (nowMs: number) => Promise<void> | void;
 }
 
-/** How the vCPU limit of a simulation is raised. */
+/** Way to raise the vCPU limit of a simulation. */
 export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
 
 /** The event order: time, priority, sequence. */
@@ -195,7 +193,7 @@ class Simulation {
     });
     const market = input.market(now);
     this.#collector = this.#collectorOf(market);
-    // What is learned is never stored: a fault ends the simulation, and the next one learns from its own runs.
+    // Beliefs are never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
     const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
@@ -227,7 +225,7 @@ class Simulation {
       limits,
       learners,
       forecast,
-      // Nobody asks a simulation why a job waited at some time of it.
+      // Explanations of a simulated instant are never read.
       explains: false,
       holder: 'simulation',
       minGapS: input.minGapS,
@@ -256,7 +254,7 @@ class Simulation {
   #happenings(): readonly Source[] {
     return [
       {
-        // What happens to instances and tasks.
+        // Events of instances and tasks.
         priority: 0,
         nextMs: () => raw(this.#fleet.nextMs() ?? epochMs(Infinity)),
         happen: (nowMs) => {
@@ -279,7 +277,7 @@ class Simulation {
     await this.#engine.start();
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
-    const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRest(COUNTED_PAST_END) : 0;
+    const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRemaining(COUNTED_PAST_END) : 0;
     await this.#arrivals.close();
     await this.#collector.finish(this.#clock.now());
     return {
@@ -300,7 +298,7 @@ class Simulation {
     const { signal, toMs } = this.#input;
     for (;;) {
       if (signal?.aborted === true) return 'aborted';
-      // Without jobs and instances there is no cycle due, and what is left in the fleet's queue is void.
+      // Without jobs and instances no cycle is due, and the remaining events of the fleet are void.
       if (this.#arrivals.nextMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
       const next = this.#sources.reduce((a, b) => (inOrder(a, b) <= 0 ? a : b));
       const nextMs = next.nextMs();
@@ -396,7 +394,7 @@ class Simulation {
   }
 }
 
-/** The workload one job ahead: what comes next and when. */
+/** The workload one job ahead: the next job and its time. */
 class Arrivals {
   readonly #jobs: AsyncIterator<WorkloadJob> | Iterator<WorkloadJob>;
   readonly #fromMs: number;
@@ -425,7 +423,7 @@ class Arrivals {
   }
 
   /** Reads on, to the end or to `most` jobs. */
-  async countRest(most: number): Promise<number> {
+  async countRemaining(most: number): Promise<number> {
     let count = 0;
     while (this.#next !== null && count < most) {
       count++;

@@ -4,8 +4,7 @@ import { secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 
 /**
- * Chosen in a simulation: when each instance that is bought now will be taken, as if it were known; prices are forecast
- * as ever.
+ * Forecast choice of a simulation that knows when each instance bought now will be taken; prices are forecast as ever.
  */
 export const ORACLE_FORECAST: ChosenForecast = { ...FROM_HISTORY, chosen: 'oracle' };
 

@@ -8,20 +8,20 @@ import type { StartRequest } from '../../ports/fleet.ts';
 import type { TaskScript } from './memory-fleet.ts';
 import type { StageTruth } from '../../workload/workload.ts';
 
-/** From a signal to the exit of a program that saves at once. */
+/** Time from a signal to the exit of a program that saves at once. */
 const STOPS_IN_S = seconds(2);
 /** Shortest running time of an attempt: a task that has all its work kept still starts and ends. */
 const LEAST_S = 1;
 
-/** What the running time of a task may depend on. */
+/** Conditions of a task's running time. */
 export interface RunConditions {
   /** Its attempt by `number`. */
   readonly task: StartRequest['task'];
   readonly role: StartRequest['role'];
   readonly type: InstanceType;
-  /** What runs beside it on the instance now. */
+  /** Its present neighbours on the instance. */
   readonly neighbours: readonly StartRequest[];
-  /** What the workload says. */
+  /** Running time in the workload. */
   readonly runtimeS: Seconds;
 }
 
@@ -32,22 +32,22 @@ export interface RunConditions {
 export type TrueRuntime = (of: RunConditions) => Seconds;
 
 /**
- * What really happens in a simulation: how long each task runs, whether a try fails, when the market takes what. The
- * fleet acts by it; of the policies only an oracle may be made from it.
+ * The truth of a simulation: running times, failures, interruptions. The fleet acts by it; of the policies only an
+ * oracle may be made from it.
  */
 export class Truth {
   readonly trace: MarketTrace;
   readonly capacity: CapacityTruth;
-  /** Of each attempt, before its work begins. */
+  /** Set-up of each attempt, before its work begins. */
   readonly setupS: Seconds;
   readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
   readonly #runtime: TrueRuntime | null;
-  /** By pool; empty where running times are the workload's. */
+  /** By pool; empty if running times are the workload's. */
   readonly #types: ReadonlyMap<PoolId, InstanceType>;
 
-  /** `runtime`: absent, running times are the workload's, wherever a task runs and beside whatever. */
+  /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */
   constructor(
     of: { readonly trace: MarketTrace; readonly capacity: CapacityTruth; readonly setupS: Seconds },
     runtime: TrueRuntime | null = null,
@@ -63,7 +63,7 @@ export class Truth {
     this.#stages.set(job, stages);
   }
 
-  /** Of a job that is over, so that memory follows what is live. */
+  /** Forgets a finished job, so that memory is bounded by the live ones. */
   forget(job: JobId): void {
     for (const [stage, { failures, runtimeS }] of this.#stages.get(job) ?? []) {
       if (failures === undefined) continue;
@@ -74,7 +74,7 @@ export class Truth {
     this.#stages.delete(job);
   }
 
-  /** What the workload says of the running time of a task from its beginning on an instance that is not taken. */
+  /** Running time of a task in the workload, from its beginning, without an interruption. */
   runtimeS(job: JobId, stage: string, index: number): Seconds {
     const truth = this.#of(job, stage);
     return seconds(invariant(truth.runtimeS[index], `no running time of ${job}/${stage}/${index}`));

@@ -1,6 +1,6 @@
 import type { Milp, SolveLimits, SolveOutcome } from '../../policy/solver.ts';
 
-/** The numbers of a model: what crosses to the worker thread (names stay behind; functions cannot be sent). */
+/** Numbers of a model for the worker thread (names stay behind; functions cannot be sent). */
 export type ModelNumbers = Omit<Milp, 'columnName' | 'rowName'>;
 
 export type HighsRequest =

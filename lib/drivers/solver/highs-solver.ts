@@ -1,11 +1,10 @@
 /**
  * HiGHS behind the Solver port, in a worker thread.
- *
  * Lifecycle: the thread starts at the first call, serves calls one after another, and ends by itself after `idleS`
- * without one, so that an idle engine stays small (WebAssembly memory grows and is only returned with its thread).
- * A thread that dies fails the call it was working on; the next call starts a new one. The thread never keeps the
- * process alive by itself. HiGHS looks at its clock only between steps, so a call far past its time limit is ended
- * by ending the thread: it answers `no-solution`, limit `time`.
+ * without one, so that an idle engine stays small (WebAssembly memory grows and is only returned with its thread). A
+ * thread that dies fails the call it was working on; the next call starts a new one. The thread never keeps the process
+ * alive by itself. HiGHS reads its clock only between steps, so a call far past its time limit is ended together with
+ * the thread: it answers `no-solution`, limit `time`.
  */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,13 +18,11 @@ export interface HighsOptions {
   readonly idleS?: number;
   /** Seconds past its own limit after which a call is given up. */
   readonly graceS?: number;
-  /** The worker's file; for tests of crashes. */
+  /** File of the worker; for tests of crashes. */
   readonly worker?: URL;
 }
 
-/**
- * Longer than a cycle of a minute: a thread that starts anew runs unoptimised code and is 3 to 5 times slower at first.
- */
+/** Longer than a cycle of a minute, because a new thread runs unoptimised code and is 3 to 5 times slower at first. */
 const DEFAULT_IDLE_S = 90;
 const DEFAULT_GRACE_S = 2;
 
@@ -80,11 +77,11 @@ class HighsSolver implements Solver {
     await this.#end();
   }
 
-  /** Calls wait for one another: one thread, one model at a time. */
+  /** Calls run one after another: one thread, one model at a time. */
   #call(request: HighsRequest, limits: SolveLimits | null): Promise<HighsReply | Ended> {
-    const turn = this.#queue.then(() => this.#exchange(request, limits));
-    this.#queue = turn;
-    return turn;
+    const exchange = this.#queue.then(() => this.#exchange(request, limits));
+    this.#queue = exchange;
+    return exchange;
   }
 
   #exchange(request: HighsRequest, limits: SolveLimits | null): Promise<HighsReply | Ended> {

@@ -11,7 +11,7 @@ import { tabledForecast } from '../../market/forecast/forecast-data.ts';
 import type { Solver } from '../../policy/solver.ts';
 import { TRIAL, type TrialData, type TrialReply, type TrialRequest } from './trials.ts';
 
-/** Trials look for a fault, not for the last cent: the greedy plan takes the place of the solver's. */
+/** Trials search for a fault, not for the last cent, so a greedy plan replaces the solver's. */
 const noSolver: Solver = {
   solve: async () => ({ status: 'failed', detail: 'no solver is asked in a trial' }),
   relax: async () => null,

@@ -1,7 +1,7 @@
 /**
- * Decisions on trial, in a thread that can be ended: what a cycle does where a decision threw or never came back
- * (lib/cycle/decide/isolate.ts). The thread is started at the first trial, serves them one after another, and is ended
- * by a trial that outlasts its limit, or with the last one. It is given data alone, and writes nothing.
+ * Decisions on trial, in a thread that can be ended: for a cycle whose decision threw or never came back
+ * (lib/cycle/decide/isolate.ts). The thread starts at the first trial, serves trials one after another, and ends with a
+ * trial that outlasts its limit, or with the last one. It gets plain data, and writes nothing.
  */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,12 +14,12 @@ import { EbbError } from '../../kernel/errors.ts';
 import type { ForecastTable } from '../../market/forecast/forecast-data.ts';
 import { wallTime } from '../wall.ts';
 
-/** What a thread for trials is started with. */
+/** Input of a trial thread. */
 export interface TrialData {
   readonly kind: typeof TRIAL;
   readonly observed: ObservedState;
   readonly market: ForecastTable;
-  /** Rows of what was learned that a decision reads. */
+  /** Rows of beliefs that a decision reads. */
   readonly learned: ReadonlyMap<string, string>;
   readonly preset: string;
   readonly config: SchedulerConfig;

@@ -3,8 +3,8 @@ import type { Job } from '../../domain/job.ts';
 import type { Cancelling, EventRecord } from '../../ports/store.ts';
 
 /**
- * What a store adds to the event log with each job that it takes, in the same transaction: without it a job would be
- * seen only once something became of it. Repeated and refused submissions leave no event.
+ * Event of a submission, added by the store in the same transaction: without it the log would have no trace of a job
+ * until something happens to it. Repeated and refused submissions leave no event.
  */
 export function submittedEvent({ id, spec, submittedMs, submittedBy }: Job): Omit<EventRecord, 'sequence'> {
   const tasks = spec.stages.reduce((n, s) => n + s.tasks, 0);
@@ -18,7 +18,7 @@ export function submittedEvent({ id, spec, submittedMs, submittedBy }: Job): Omi
   };
 }
 
-/** What a store adds to the event log with the first request to cancel a job that says who asks. */
+/** Event of the first request with a caller to cancel a job, added by the store. */
 export function cancelEvent(
   { id, spec }: Pick<Job, 'id' | 'spec'>,
   { caller, atMs }: Cancelling,

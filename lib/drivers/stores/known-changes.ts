@@ -14,7 +14,7 @@ const KINDS: Readonly<Record<Change['put'], true>> = {
   memory: true,
 };
 
-/** Refuses a change of a kind that this version does not know, before anything of a commit is written. */
+/** Refuses change types that this version does not know, before anything of a commit is written. */
 export function expectKnown(changes: readonly Change[]): void {
   for (const change of changes) if (!(change.put in KINDS)) unreachable(change as never, 'store commit');
 }

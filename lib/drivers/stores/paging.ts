@@ -5,12 +5,14 @@ export type PagedList = 'jobs' | 'instances' | 'plans';
 
 /**
  * Pages are keyed by order of arrival, newest first: rows that arrive between two pages neither shift nor repeat any.
- * The cursor names the last row that was given, and stays valid whatever happens to that row.
+ * The cursor names the last row given, and stays valid whatever happens to that row.
  */
 export const encodeCursor = (list: PagedList, arrival: number): string =>
   Buffer.from(`${list}:${arrival}`, 'latin1').toString('base64url');
 
-/** The arrival number to read on below. Throws EbbError `usage` for what `encodeCursor` did not make. */
+/**
+ * Arrival number at which to read on, downwards. Throws EbbError `usage` for a cursor that `encodeCursor` did not make.
+ */
 export function decodeCursor(list: PagedList, cursor: string): number {
   const match = /^([a-z]+):(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
   if (match === null || match[1] !== list) {

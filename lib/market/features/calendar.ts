@@ -1,14 +1,11 @@
-/**
- * What the calendar says of an instant: day of the week and time of day in UTC, working hours in three zones of the
- * world.
- */
+/** Calendar of an instant: day of the week and time of day in UTC, working hours in three zones of the world. */
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The paper has a feature for each of "all three time zones" and names none. These are where most who rent in us-east-1
- * and us-west-2 work: both coasts of the United States, and Central Europe.
+ * The paper has a feature for each of "all three time zones" and names none. In these zones most users of us-east-1 and
+ * us-west-2 work: both coasts of the United States, and Central Europe.
  */
 const WORKPLACES = ['America/New_York', 'America/Los_Angeles', 'Europe/Berlin'] as const;
 /** Working hours: 9:00 to 17:00, Monday to Friday, local time. */

@@ -1,15 +1,11 @@
 /**
- * Features of a pool's capacity, out of what whoever asks for it and holds it can know: an instance was there for a
- * time, one was taken, a launch was refused for want of capacity. Nobody sees a pool that they do not ask, so a share
- * of time up is one of the time in which something was seen. The same code makes data sets (capacity-dataset.ts) and
- * serves forecasts.
- *
- * Instances of one pool that are there at once are one sight of it, and those that are taken together one loss: what is
- * counted is the pool's capacity and not how much of it was in use, so that a model learned from one instance says
- * something to a hundred.
- *
- * Lifecycle: `held` and `refused` as news come, in any order of their times but for a pool's overlapping stretches;
- * `at` an instant, with what is held then. O(1) per news.
+ * Features of a pool's capacity, from the knowledge of its user: an instance was there for a time, one was taken, a
+ * launch was refused for lack of capacity. A pool without requests is unobserved, so a share of time up is one of the
+ * observed time. The same code makes data sets (capacity-dataset.ts) and serves forecasts.
+ * Simultaneous instances of one pool are one observation of it, and simultaneous losses are one loss: the features
+ * describe the pool's capacity and not its use, so that a model learned from one instance says something to a hundred.
+ * Lifecycle: `held` and `refused` for each event, in any order of time except for overlapping stretches of a pool; `at`
+ * an instant, with the instances held then. O(1) per event.
  */
 import { poolParts } from '../../domain/pool.ts';
 import { z } from 'zod';
@@ -22,22 +18,20 @@ import { Calendars, type Calendar } from './calendar.ts';
 const HOUR_MS = 3_600_000;
 /** Time constants of the exponential windows, hours. */
 const WINDOWS_H = [1, 6, 24, 168] as const;
-/** The window that neighbours are looked at in: its place. */
+/** Index of the window for neighbours. */
 const NEAR = WINDOWS_H.indexOf(6);
-/**
- * A refusal speaks of so much time without capacity: as long as a pool rests after one, and so of the time between two.
- */
+/** Time without capacity that a refusal stands for: the back-off of a pool, and so the time between two refusals. */
 export const REFUSED_FOR_MS = 300_000;
-/** Losses, and refusals, of one pool within so long of each other are one. */
+/** Losses, and refusals, of one pool within this time are one. */
 const TOGETHER_MS = 150_000;
 /** Added to the hours that losses are divided by: one loss in a minute is no rate of sixty an hour. */
 const LEAST_HOURS = 1;
-/** Of a feature for which nothing was seen. */
+/** Value of a feature without observations. */
 const NONE = -1;
 
 const GROUPS = ['zone', 'family'] as const;
 
-/** In the order of their columns. Hours as log(1 + h); NONE where there was nothing. */
+/** In the order of their columns. Hours as log(1 + h); NONE without observations. */
 export const CAPACITY_FEATURES = [
   ...WINDOWS_H.map((h) => `upShare${h}h`),
   ...WINDOWS_H.map((h) => `lossesPerHour${h}h`),
@@ -60,7 +54,7 @@ export const CAPACITY_FEATURES = [
 
 const sums = z.array(z.number().nonnegative()).length(WINDOWS_H.length);
 const instant = z.number().nullable();
-/** What is known of a pool, to be kept as JSON. Instants are ms since the epoch. */
+/** Observations of a pool, stored as JSON. Instants are ms since the epoch. */
 export const poolNews = z.object({
   /** Sums in which an event's weight falls by a factor of e in each window: hours up, losses, hours refused. */
   upH: sums,
@@ -70,20 +64,20 @@ export const poolNews = z.object({
   firstMs: z.number(),
   /** The instant that the sums are weighted for: the last news. */
   atMs: z.number(),
-  /** The last stretch for which it was seen up without a gap; null: none yet. */
+  /** The last stretch observed as up without a gap; null: none yet. */
   upFromMs: instant,
   upUntilMs: instant,
   lostMs: instant,
   refusedMs: instant,
-  /** Since when it is known to be without capacity, until it is seen up again; null: it is not. */
+  /** Start of the present lack of capacity; null: none. */
   downMs: instant,
-  /** How long it was the last time, ms; null: that was never seen to its end. */
+  /** Length of the last lack, ms; null: its end was never observed. */
   outageMs: instant,
 });
 export type PoolNews = z.output<typeof poolNews>;
 type Sums = Pick<PoolNews, 'upH' | 'losses' | 'refusedH'>;
 
-/** A time for which an instance was there; `isTaken`: it ended because capacity did. */
+/** A time for which an instance was there; `isTaken`: it ended for lack of capacity. */
 export interface Held {
   readonly fromMs: number;
   readonly toMs: number;
@@ -93,9 +87,9 @@ export interface Held {
 /** Since when there has been an instance, by pool, of pools that hold one. */
 export type HeldSince = ReadonlyMap<PoolId, number>;
 
-/** What the features of one instant are asked of. */
+/** Features of all pools at one instant. */
 export interface CapacityView {
-  /** One number per CAPACITY_FEATURES; null for a pool of which nothing was ever seen. */
+  /** One number per CAPACITY_FEATURES; null for a pool never observed. */
   features(pool: PoolId): Float32Array | null;
 }
 
@@ -103,12 +97,12 @@ export class CapacityNews {
   readonly #pools = new Map<PoolId, PoolNews>();
   readonly #calendars = new Calendars();
 
-  /** What is known of a pool, to be kept; undefined: nothing. */
+  /** Observations of a pool, to be stored; undefined: none. */
   of(pool: PoolId): PoolNews | undefined {
     return this.#pools.get(pool);
   }
 
-  /** Takes over what was kept. */
+  /** Takes over stored observations. */
   restore(pool: PoolId, news: PoolNews): void {
     this.#pools.set(pool, news);
   }
@@ -133,7 +127,7 @@ export class CapacityNews {
     news.downMs ??= atMs;
   }
 
-  /** O(pools of which anything is known). Instants ascend. */
+  /** O(observed pools). Instants ascend. */
   at(nowMs: number, since: HeldSince): CapacityView {
     const known = new Map<PoolId, PoolNews>();
     for (const pool of new Set([...this.#pools.keys(), ...since.keys()]))
@@ -156,7 +150,7 @@ export class CapacityNews {
     };
   }
 
-  /** A copy with what is held now. */
+  /** A copy with the instances held now. */
   #now(pool: PoolId, nowMs: number, since: HeldSince): PoolNews {
     const before = this.#pools.get(pool);
     const fromMs = since.get(pool);
@@ -216,7 +210,7 @@ function add(sums: number[], amount: number, agoMs: number): void {
   WINDOWS_H.forEach((h, w) => (sums[w] = (sums[w] ?? 0) + amount * Math.exp(-agoMs / (h * HOUR_MS))));
 }
 
-/** Adds a stretch; what of it the last one holds already is not counted again. */
+/** Adds a stretch; its overlap with the last one is not counted again. */
 function seenUp(news: PoolNews, fromMs: number, toMs: number): void {
   weightedFor(news, toMs);
   const { upFromMs, upUntilMs } = news;
@@ -260,7 +254,7 @@ function addAll(sums: Sums, more: Sums): void {
 
 const hoursLog = (ms: number): number => Math.log1p(Math.max(0, ms) / HOUR_MS);
 
-/** What was seen in a window: share up of the time seen, losses per hour up, hours seen. */
+/** Observations in a window: share up of the observed time, losses per hour up, hours observed. */
 function seenIn(sums: Sums, w: number, less: Sums = NOTHING): [number, number, number] {
   const of = (key: keyof Sums): number => Math.max(0, (sums[key][w] ?? 0) - (less[key][w] ?? 0));
   const [upH, refusedH] = [of('upH'), of('refusedH')];
@@ -268,7 +262,7 @@ function seenIn(sums: Sums, w: number, less: Sums = NOTHING): [number, number, n
   return [seenH < LEAST_SEEN_H ? NONE : upH / seenH, of('losses') / (upH + LEAST_HOURS), Math.log1p(seenH)];
 }
 const NOTHING: Sums = noSums();
-/** Less than a second was not seen: what is left of a sum that has faded, or of one less another. */
+/** Less than a second counts as unobserved: it is rounding in a faded sum, or in a difference of sums. */
 const LEAST_SEEN_H = 1 / 3600;
 
 interface Around {
@@ -300,7 +294,7 @@ function rowOf(news: PoolNews, { nowMs, calendar, groups }: Around): Float32Arra
   );
 }
 
-/** Since when there has been an instance in each pool, of those that are there and stay as far as is known. */
+/** Start of the present uninterrupted holding of each pool, by its live instances that stay. */
 export function heldSince(instances: Iterable<Pick<Instance, 'pool' | 'launchedMs' | 'state'>>): HeldSince {
   const since = new Map<PoolId, number>();
   for (const { pool, launchedMs, state } of instances) {

@@ -1,6 +1,4 @@
-/**
- * A row of features out of what a pool's window, its neighbours, the calendar and the bid say. O(neighbours) per pool.
- */
+/** A row of features from a pool's window, its neighbours, the calendar and the bid. O(neighbours) per pool. */
 import type { Calendar } from './calendar.ts';
 import {
   BID_FEATURES,
@@ -12,13 +10,13 @@ import {
 } from './names.ts';
 import { HOURS_KEPT, WINDOW, type PriceWindow } from './price-window.ts';
 
-/** A pool's prices up to an instant, beside what it costs on demand, USD per hour and above 0. */
+/** A pool's prices up to an instant, with its on-demand price, USD per hour and above 0. */
 export interface PricedPool {
   readonly window: PriceWindow;
   readonly onDemandUsd: number;
 }
 
-/** Other pools that say something of this one. */
+/** Other pools with evidence on this one. */
 export interface Neighbours {
   /** The same type in other zones. */
   readonly zones: readonly PricedPool[];
@@ -31,7 +29,7 @@ const MS_PER_HOUR = 3_600_000;
 /** Deltas are told apart down to a tenth of the least that the paper bids. */
 const LEAST_DELTA_USD = 1e-6;
 const LEAST_DELTA_RATIO = 1e-6;
-/** What a range is at least, relative to on-demand, where a delta is divided by it. */
+/** Least range, relative to on-demand, as the divisor of a delta. */
 const LEAST_RANGE_RATIO = 1e-4;
 /**
  * Distances to past maxima are compressed beyond this share of on-demand: asinh is linear below it and logarithmic
@@ -108,8 +106,8 @@ function neighbourValues({ zones, family }: Neighbours): Record<NeighbourFeature
 }
 
 /**
- * Mean price and mean number of changes, and the widest range, of the last hour; zeros beside a count of 0 where there
- * is nobody.
+ * Mean price and mean number of changes, and the widest range, of the last hour; zeros and a count of 0 without
+ * neighbours.
  */
 function summary(
   pools: readonly PricedPool[],

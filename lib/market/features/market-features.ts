@@ -1,10 +1,9 @@
 /**
  * Features of the pre-emption forecast, for many pools at once. The same code makes data sets and serves forecasts, so
- * that a model is never asked in other words than it was taught.
- *
+ * that a model sees the same features in training and in use.
  * Lifecycle: `take` every price in the order of its instants per pool; `view` a pool at an instant, which must not lie
- * before what that pool or its neighbours were given; then `writeRow` per bid. A refusal is an outcome: who asks has
- * another forecast.
+ * before what that pool or its neighbours were given; then `writeRow` per bid. A refusal is an outcome, because callers
+ * have another forecast.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { SHARED_WIDTH } from './names.ts';
@@ -12,7 +11,7 @@ import { PriceWindow, type Taken } from './price-window.ts';
 import { Calendars } from './calendar.ts';
 import { sharedValues, writeBid, type PricedPool } from './feature-rows.ts';
 
-/** What the features need to know of a spot pool. */
+/** Facts of a spot pool for the features. */
 export interface FeaturePool {
   readonly id: PoolId;
   readonly type: string;
@@ -22,8 +21,8 @@ export interface FeaturePool {
 }
 
 /**
- * A price that nobody has repeated for so long is no price: EC2 publishes one at least daily. In the traces of 2015,
- * 2016 and 2021 99.99 % of reports are at most 26 h apart; the longest that is no outage of the collector, 30.4 h.
+ * Silence after which a price is unknown: EC2 publishes one at least daily. In the traces of 2015, 2016 and 2021 99.99
+ * % of reports are at most 26 h apart; the longest gap that is no outage of the collector is 30.4 h.
  */
 export const LONGEST_SILENCE_MS = 36 * 3_600_000;
 
@@ -78,18 +77,20 @@ export class MarketFeatures {
     this.#members = new Map(members.map((member) => [member.pool.id, member]));
   }
 
-  /** O(1) amortised. What is not `taken` or `unchanged` alters nothing. */
+  /** O(1) amortised. Only `taken` and `unchanged` change anything. */
   take(pool: PoolId, atMs: number, usdPerHour: number): Taken | 'unknown-pool' {
     return this.#members.get(pool)?.window.take(atMs, usdPerHour) ?? 'unknown-pool';
   }
 
-  /** Forgets a pool's prices, to be given them again: one was published late, and time goes forward only. */
+  /** Forgets a pool's prices, to be fed again after a late price: time goes forward only. */
   renew(pool: PoolId): void {
     const member = this.#members.get(pool);
     if (member !== undefined) member.window = new PriceWindow();
   }
 
-  /** The price in force still is at an instant, though nobody repeated it. Nothing happens where that lies behind. */
+  /**
+   * Notes that the price in force still holds at an instant, without a report. No effect for an instant in the past.
+   */
   holds(pool: PoolId, atMs: number): void {
     this.#members.get(pool)?.window.holds(atMs);
   }

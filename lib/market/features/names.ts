@@ -1,13 +1,12 @@
 /**
- * The features of the pre-emption forecast, in the order in which they are written: what a model's manifest names and
- * what a data set's columns are. Units are in the names: Usd per hour; `Ratio` is relative to the on-demand price;
- * `Log` is the natural logarithm, of 1 + x where x can be zero (counts, seconds, hours, ranges).
- *
+ * Features of the price-loss forecast, in their order: the names in a model's manifest and the columns of a data set.
+ * Units are in the names: Usd per hour; `Ratio` is relative to the on-demand price; `Log` is the natural logarithm, of
+ * 1 + x if x can be zero (counts, seconds, hours, ranges).
  * The paper is Tributary, section 2.2.1, which lists eight features and the ten prices before; numbers in the comments
  * are its.
  */
 
-/** Of the pool and the instant, whatever is bid. */
+/** Features of the pool and the instant, whatever the bid. */
 export const POOL_FEATURES = [
   'priceUsd', // (1)
   'mean24hUsd', // (2); the paper leaves the window open
@@ -22,7 +21,7 @@ export const POOL_FEATURES = [
   'workingNewYork', // (8)
   'workingLosAngeles',
   'workingBerlin',
-  // Ours from here on. Prices mean more beside what the same machine costs on demand.
+  // Ours from here on. Prices mean more beside the on-demand price of the same machine.
   'onDemandUsdLog',
   'priceRatioLog',
   'mean1hRatioLog',
@@ -47,8 +46,8 @@ export const POOL_FEATURES = [
 ] as const;
 
 /**
- * Of the bid as well. None falls when the bid rises: a model that gives them weights of one sign is monotone in the
- * bid. `calm` is the share of past full hours in which a bid that far above the price would have lived.
+ * Features of the bid as well. None falls when the bid rises: a model that gives them weights of one sign is monotone
+ * in the bid. `calm` is the share of past full hours in which a bid that far above the price would have lived.
  */
 export const BID_FEATURES = [
   'bidDeltaUsd', // (3)
@@ -64,7 +63,7 @@ export const BID_FEATURES = [
   'bidCalm7d',
 ] as const;
 
-/** Prices of the sequence: the paper's ten, of which the last is the one in force. */
+/** Prices of the sequence: the paper's ten; the last one is in force. */
 export const SEQUENCE_LENGTH = 10;
 
 /** Oldest first: the price relative to the one in force, and how long ago it began. */
@@ -76,8 +75,8 @@ export const SEQUENCE_FEATURES = Array.from({ length: SEQUENCE_LENGTH }, (_, i) 
 export type PoolFeature = (typeof POOL_FEATURES)[number];
 export type BidFeature = (typeof BID_FEATURES)[number];
 
-/** What each column is: of the pool, then the sequence, then of the bid. */
+/** Columns in order: of the pool, of the sequence, of the bid. */
 export const FEATURES: readonly string[] = [...POOL_FEATURES, ...SEQUENCE_FEATURES, ...BID_FEATURES];
 export const FEATURE_WIDTH = FEATURES.length;
-/** The part of a row that all bids in a pool share: what comes before the bid's. */
+/** Width of the part that all bids in a pool share: everything before the bid's features. */
 export const SHARED_WIDTH = FEATURE_WIDTH - BID_FEATURES.length;

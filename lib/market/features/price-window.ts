@@ -1,26 +1,23 @@
 /**
- * What the last week of one pool's prices says, kept up as prices come.
- *
- * Lifecycle: `take` each price as it is published, `advance` to an instant, then ask. Time goes forward only; who goes
- * back (another market, a simulator's next run) makes a new window and gives it the history again. Nothing older than
- * KEPT_MS has any effect on an answer, so a window that was given the last WARM_UP_MS answers as one that has seen it
- * all.
- *
+ * Statistics of the last week of one pool's prices, updated with each price.
+ * Lifecycle: `take` each price as it is published, `advance` to an instant, then ask. Time goes forward only; a caller
+ * that goes back (another market, a simulator's next run) makes a new window and feeds the history again. Nothing older
+ * than KEPT_MS affects an answer, so a window fed with the last WARM_UP_MS answers as one fed with all.
  * Complexity: `take` and `advance` are O(1) amortised over the prices (each is pushed and dropped once, from the list
- * and from both stacks) plus at most HOURS_KEPT steps after a silence; answers are O(1), but for extremes and last
- * crossings, which are O(log n) in the stack, and for the share of calm hours, O(HOURS_KEPT).
+ * and from both stacks) plus at most HOURS_KEPT steps after a silence; answers are O(1), except extremes and last
+ * crossings, which are O(log n) in the stack, and the share of calm hours, O(HOURS_KEPT).
  */
 
 const HOUR_MS = 3_600_000;
-/** A week: the rhythm of working days is in it, and it is what the empirical forecast looks back on. */
+/** A week: it holds the rhythm of working days, and the empirical forecast uses as much. */
 export const HOURS_KEPT = 168;
 export const KEPT_MS = HOURS_KEPT * HOUR_MS;
-/** History that a new window needs: what is kept, and the full hour in which that begins. */
+/** History for a new window: the kept week, and the full hour in which it begins. */
 export const WARM_UP_MS = KEPT_MS + HOUR_MS;
 /** Dropped entries that are put up with before the lists are moved together. */
 const COMPACT_ABOVE = 256;
 
-/** How a price was taken; only `taken` and `unchanged` alter anything. */
+/** Result of a price; only `taken` and `unchanged` change anything. */
 export type Taken =
   /** A new price. */
   | 'taken'
@@ -30,7 +27,7 @@ export type Taken =
   | 'not-a-price'
   /** EC2 has no free capacity: a zero is a fault of who reports it. */
   | 'zero'
-  /** Not later than what was taken or asked before. */
+  /** Earlier than the last price or question. */
   | 'clock-back';
 
 /** Time of the past week over which an answer is given; the ones that the features use. */
@@ -62,7 +59,7 @@ export class PriceWindow {
     return this.#nowMs;
   }
 
-  /** When the price was last reported, changed or not; -Infinity before any. */
+  /** Time of the last report, changed or not; -Infinity: none. */
   get seenMs(): number {
     return this.#seenMs;
   }
@@ -97,7 +94,7 @@ export class PriceWindow {
     return 'taken';
   }
 
-  /** The price in force is known to hold at an instant, though nobody repeated it. */
+  /** Notes that the price in force holds at an instant, without a report. */
   holds(atMs: number): void {
     if (this.count > 0 && atMs > this.#seenMs) this.#seenMs = atMs;
   }
@@ -110,12 +107,12 @@ export class PriceWindow {
     return true;
   }
 
-  /** How long the price in force has been so, ms. Asked when there is a price, like all that follows. */
+  /** Age of the price in force, ms. Like all answers below it needs a price. */
   sinceChangeMs(): number {
     return this.#nowMs - this.#at(this.#end - 1);
   }
 
-  /** How far back prices are known, ms; at most KEPT_MS. */
+  /** Length of the known history, ms; at most KEPT_MS. */
   knownMs(): number {
     return Math.min(KEPT_MS, this.#nowMs - this.#at(this.#head));
   }
@@ -125,7 +122,7 @@ export class PriceWindow {
     return this.#end - Math.max(this.#firstAfter[window] ?? 0, 1);
   }
 
-  /** Time-weighted mean of the window, or of what is known of it, USD per hour. */
+  /** Time-weighted mean of the window, or of its known part, USD per hour. */
   mean(window: Window): number {
     const from = Math.max(this.#nowMs - (WINDOWS_MS[window] ?? 0), this.#at(this.#head));
     if (from >= this.#nowMs) return this.usd;
@@ -142,7 +139,7 @@ export class PriceWindow {
     return this.#price(this.#minima.firstFrom(this.#inForceFrom(window)));
   }
 
-  /** How long the price has not been above `usd`, ms: 0 when it is now, all of `knownMs` when it never was. */
+  /** Time since the price was last above `usd`, ms: 0 if it is now, `knownMs` if it never was. */
   sinceAboveMs(usd: number): number {
     const last = this.#maxima.lastAbove(usd, (index) => this.#price(index));
     if (last === null) return this.knownMs();
@@ -150,17 +147,13 @@ export class PriceWindow {
   }
 
   /**
-   * Full hours of the last `hours` in which the price rose by no more than `deltaUsd` above what it was at their
-   * beginning.
+   * Full hours of the last `hours` in which the price rose by at most `deltaUsd` above its level at their beginning.
    */
   calmHours(deltaUsd: number, hours: number): { readonly calm: number; readonly known: number } {
     return this.#hours.calm(deltaUsd, hours);
   }
 
-  /**
-   * The `back`-th price before the one in force (0: that one) and how long ago it began; the oldest kept where there
-   * are fewer.
-   */
+  /** The `back`-th price before the one in force (0: that one) with its age; the oldest kept if there are fewer. */
   recent(back: number): { readonly usd: number; readonly ageMs: number } {
     const index = Math.max(this.#head, this.#end - 1 - back);
     return { usd: this.#price(index), ageMs: Math.min(KEPT_MS, this.#nowMs - this.#at(index)) };
@@ -205,13 +198,13 @@ export class PriceWindow {
     const zero = this.#integral[gone] ?? 0;
     this.#atMs = this.#atMs.slice(gone);
     this.#usd = this.#usd.slice(gone);
-    // From a zero nearby, so that years of sums do not eat the digits of minutes.
+    // Sums restart near zero, so that years of sums do not eat the digits of minutes.
     this.#integral = this.#integral.slice(gone).map((sum) => sum - zero);
     this.#dropped = this.#head;
   }
 }
 
-/** Indices, ascending, whose values are strictly monotone: what a new value makes irrelevant is popped. */
+/** Indices, ascending, with strictly monotone values: indices that a new value makes irrelevant are popped. */
 class MonotoneStack {
   readonly #beats: (old: number, fresh: number) => boolean;
   #indices: number[] = [];
@@ -246,13 +239,13 @@ class MonotoneStack {
     return this.#indices[at] ?? NaN;
   }
 
-  /** The last index whose value is above `usd`; values descend. Null when there is none. */
+  /** Last index with a value above `usd`; values descend. Null: none. */
   lastAbove(usd: number, valueOf: (index: number) => number): number | null {
     const at = this.#partition((i) => valueOf(this.#indices[i] ?? NaN) <= usd) - 1;
     return at < this.#head ? null : (this.#indices[at] ?? null);
   }
 
-  /** First position from the head for which `holds`; it holds for all after it. */
+  /** First position from the head with `holds`; it holds for all after it. */
   #partition(holds: (position: number) => boolean): number {
     let low = this.#head;
     let high = this.#indices.length;
@@ -265,7 +258,7 @@ class MonotoneStack {
   }
 }
 
-/** Per full hour of the clock (UTC) how far the price rose above what it was when the hour began. A ring. */
+/** Rise of the price above its level at the beginning, per full hour of the clock (UTC). A ring. */
 class HourlyRises {
   readonly #rises = new Float64Array(HOURS_KEPT);
   #hour = NaN;

@@ -1,11 +1,10 @@
 /**
- * Whether interruptions come as often as was forecast. Each instance is held against the forecast that it was bought
- * by: the hazard that this forecast adds up to over the time for which it was held is what was to be expected of it,
- * whatever ended it (a release, a loss of another kind or now only ends the watching). Observed less expected then has
- * mean 0 where forecasts are right: Andersen, Borgan, Gill, Keiding, "Statistical Models Based on Counting Processes",
- * 1993, II.4. Instances of a pool that are taken at once share what took them, so that they count as one event of that
- * size for the interval. Of capacity alone it is the hazard of capacity against interruptions for want of it; one by
- * the price then only ends the watching.
+ * Compares observed with forecast interruptions. Each instance has an expectation: the hazard of its forecast at
+ * purchase, summed over the time it was held, whatever ended it (a release or a loss of another type only ends the
+ * watch). Observed less expected then has mean 0 for correct forecasts: Andersen, Borgan, Gill, Keiding, "Statistical
+ * Models Based on Counting Processes", 1993, II.4. Instances of a pool that are taken at once share the cause, so they
+ * count as one event of that size for the interval. For capacity alone, the hazard of capacity is compared with
+ * interruptions for lack of it; an interruption by the price then only ends the watch.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { msBetween, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
@@ -29,20 +28,17 @@ export interface Drifts {
 
 type Watched = Pick<Instance, 'pool' | 'forecast' | 'launchedMs' | 'endedMs' | 'endCause' | 'marketCause'>;
 
-/** What is compared: interruptions of any cause, or for want of capacity. */
+/** Compared interruptions: of any cause, or for lack of capacity. */
 export type DriftRisk = 'any' | 'capacity';
 export interface DriftQuestion {
   readonly risk: DriftRisk;
-  /** Only instances bought by forecasts of this version, `history` or (of capacity) `observed`; null: by any. */
+  /** Only instances with forecasts of this version, `history` or (of capacity) `observed`; null: all. */
   readonly by: string | null;
 }
 /** A forecast of certainty would expect infinitely many. */
 const MOST_P = 1 - 1e-6;
 
-/**
- * Interruptions to be expected of an instance until its end, or now, by the forecast that it was bought by; null: there
- * was none.
- */
+/** Expected interruptions of an instance until its end, or now, by its forecast at purchase; null: it has none. */
 export function expectedInterruptions(instance: Watched, now: EpochMs, { risk, by }: DriftQuestion): number | null {
   const { launchedMs, endedMs } = instance;
   const forecast = forecastOf(instance, risk);
@@ -50,7 +46,7 @@ export function expectedInterruptions(instance: Watched, now: EpochMs, { risk, b
   return hazardWithin(forecast, Math.max(0, secondsBetween(launchedMs, endedMs ?? now)));
 }
 
-/** Null where none of this risk was kept. */
+/** Null if this risk was not recorded. */
 function forecastOf({ forecast }: Watched, risk: DriftRisk): Omit<ForecastAtPurchase, 'capacity'> | null {
   if (forecast === undefined) return null;
   if (risk === 'any') return forecast;
@@ -102,15 +98,15 @@ interface Sum {
   hours: number;
   expected: number;
   observed: number;
-  /** When each instance was taken; of a pool alone. */
+  /** Interruption times of the instances; of a pool alone. */
   readonly takenMs: number[];
 }
 const newSum = (): Sum => ({ instances: 0, hours: 0, expected: 0, observed: 0, takenMs: [] });
 
-/** EC2's notice: what one event takes is gone within it. */
+/** Width of one event, EC2's notice: all its instances are gone within it. */
 const AT_ONCE_MS = 120_000;
 
-/** How many instances of the pool were taken each time. */
+/** Instances of the pool taken in each event. */
 function takenAtOnce({ takenMs }: Sum): number[] {
   const counts: number[] = [];
   let firstMs = -Infinity;

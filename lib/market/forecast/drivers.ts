@@ -2,15 +2,15 @@ import type { PriceDrivers } from '../../domain/forecast.ts';
 import type { PriceArrays } from '../price-steps.ts';
 
 const DAY_MS = 86_400_000;
-/** How far back a last crossing is looked for: what the forecasts themselves look back on. */
-export const LOOKED_BACK_MS = 7 * DAY_MS;
+/** Search range of the last crossing: the range that the forecasts themselves use. */
+export const OBSERVED_MS = 7 * DAY_MS;
 
-/** What a bid's risk rests on, out of the prices of [now - LOOKED_BACK_MS, now]. Null without a price. O(prices). */
+/** Evidence behind a bid's risk, from the prices of [now - OBSERVED_MS, now]. Null without a price. O(prices). */
 export function priceDrivers({ atMs, usdPerHour }: PriceArrays, bidUsd: number, nowMs: number): PriceDrivers | null {
   const last = atMs.length - 1;
   const price = usdPerHour[last];
   if (price === undefined) return null;
-  const fromMs = Math.max(nowMs - LOOKED_BACK_MS, atMs[0] ?? nowMs);
+  const fromMs = Math.max(nowMs - OBSERVED_MS, atMs[0] ?? nowMs);
   let untilMs = nowMs;
   let lastAboveMs: number | null = null;
   let [high, low] = [price, price];
@@ -29,5 +29,5 @@ export function priceDrivers({ atMs, usdPerHour }: PriceArrays, bidUsd: number, 
   };
 }
 
-/** As exact as prices are: these figures are kept with each job's explanation, where every byte is paid for. */
+/** As exact as prices are: these figures are stored with each job's explanation, where every byte is paid for. */
 const toMicros = (usd: number): number => Math.round(usd * 1e6) / 1e6;

@@ -1,8 +1,7 @@
 /**
- * A market forecast as data: for a cycle whose parts run in processes of their own, where one forecasts and another
- * decides. Holds what the stages can ask: curves for the bids that are worth asking about, and per pool what expected
- * prices and correlations are computed from. Answers are those of the forecast that it was made from, to the last bit.
- *
+ * A market forecast as data, for a cycle whose parts run in separate processes: one forecasts, another decides. It
+ * holds answers to all questions of the stages: curves for the declared bids, and per pool the inputs to expected
+ * prices and correlations. Answers equal those of the original forecast, to the last bit.
  * Size: a curve has 8 horizons, a pool's grid an hour of history per entry: about 2 KiB per spot pool and week.
  */
 import type { PoolId } from '../../kernel/ids.ts';
@@ -27,7 +26,7 @@ export interface Asked {
   readonly horizon?: Seconds | 'any';
 }
 
-/** Plain data with Maps and typed arrays: what the structured clone algorithm carries. */
+/** Plain data with Maps and typed arrays, fit for the structured clone algorithm. */
 export interface ForecastTable {
   readonly nowMs: EpochMs;
   readonly curves: ReadonlyMap<string, InterruptionCurve>;
@@ -38,7 +37,7 @@ export interface ForecastTable {
   readonly origin?: ForecastOrigin;
 }
 
-/** A forecast that can be asked for what it computes prices from. */
+/** A forecast that also gives its inputs to expected prices. */
 export interface OutlookForecast extends MarketForecast {
   outlook(pool: Pool): PoolOutlook | null;
 }

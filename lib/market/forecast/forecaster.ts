@@ -5,7 +5,7 @@ import { Doubles } from '../../domain/distribution.ts';
 import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { Bid, Pool } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../price-steps.ts';
-import { LOOKED_BACK_MS, priceDrivers } from './drivers.ts';
+import { OBSERVED_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
 import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
@@ -16,23 +16,24 @@ import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, typ
 import type { OutlookForecast } from './forecast-data.ts';
 
 /**
- * Public price history: changes within [from, to), the price in force at `from` first (what the Market port answers).
+ * Public price history: changes within [from, to), the price in force at `from` first (the answer of the Market port).
  */
 type PriceHistory = (pool: PoolId, from: EpochMs, to: EpochMs) => PriceArrays;
 
 interface ForecasterInput {
   readonly history: PriceHistory;
-  /** Whose history may stand in for a pool's that has too little; absent: nobody's. */
+  /** Pools whose history may stand in for a pool's own; absent: none. */
   readonly pools?: () => readonly Pool[];
-  /** How days become one curve; the published median unless told. `node bench/forecast.ts` scores both. */
+  /**
+   * Statistic that makes one curve of the days; default: the published median. `node bench/forecast.ts` scores both.
+   */
   readonly dayStatistic?: DayStatistic;
   readonly config: Pick<SchedulerConfig, 'priceHistoryS' | 'hazardPriorPerHour' | 'hazardPriorHours'>;
 }
 
 /**
- * Rungs remembered per pool: config's deltas, the on-demand bid and the ones it drifted through lately. More where one
- * cycle asks for more, as it does for instances bought at many prices: taking a week of history in again each cycle
- * costs more.
+ * Cached rungs per pool: config's deltas, the on-demand bid and those that it drifted through lately. More if one cycle
+ * asks for more, as for instances bought at many prices: reading a week of history again each cycle costs more.
  */
 const MOST_RUNGS = 12;
 const HOUR_MS = 3_600_000;
@@ -49,7 +50,7 @@ interface RungCurve {
   readonly days: number;
 }
 
-/** What one cycle has asked of a pool so far. */
+/** Answers for a pool within one cycle. */
 interface PoolCurves {
   readonly nowMs: number;
   readonly price: number | null;
@@ -61,13 +62,13 @@ interface PoolCurves {
   readonly learned: PriceLosses | null;
 }
 
-/** What trained models say; absent or null: none was chosen. */
+/** Answers of trained models; absent or null: none was chosen. */
 interface Learned {
   readonly losses?: PriceLosses | null;
   readonly risks?: CapacityRisks | null;
 }
 
-/** P(capacity ends within HORIZONS_S), and what it rests on. */
+/** P(capacity ends within HORIZONS_S), with its evidence. */
 interface CapacityRisk {
   readonly p: Float64Array;
   /** The version of the model, or `observed`. */
@@ -77,9 +78,8 @@ interface CapacityRisk {
 
 /**
  * Forecasts spot pools from prices and observed interruptions. Lives as long as the engine; `at` gives the view of one
- * instant. What is remembered is only ever a function of the history asked for: after a restart the same answers come
- * again. When time goes back (another market, a simulator's next run) the pool's memory is dropped.
- *
+ * instant. Caches are functions of the requested history: after a restart the same answers come again. When time goes
+ * back (another market, a simulator's next run) the pool's cache is dropped.
  * Memory: per pool and rung about 8 KiB for a week of history (hours x horizons), plus the open stretches.
  */
 export class MarketForecaster {
@@ -94,8 +94,8 @@ export class MarketForecaster {
   }
 
   /**
-   * The forecast as of `now`, for one cycle: answers are remembered within it. What trained models say goes before what
-   * history and observed interruptions say.
+   * The forecast as of `now`, for one cycle: answers are cached within it. Trained models override history and observed
+   * interruptions.
    */
   at(now: EpochMs, evidence: CapacityBelief, { losses = null, risks = null }: Learned = {}): OutlookForecast {
     const nowMs = raw(now);
@@ -132,7 +132,7 @@ export class MarketForecaster {
       outlook: (pool) => this.#outlook(pool, nowMs),
       drivers: (pool, bid) => {
         if (pool.option !== 'spot' || bid === 'uncapped') return null;
-        return priceDrivers(this.#history(pool.id, nowMs - LOOKED_BACK_MS, nowMs), raw(bid), nowMs);
+        return priceDrivers(this.#history(pool.id, nowMs - OBSERVED_MS, nowMs), raw(bid), nowMs);
       },
     };
   }
@@ -281,7 +281,7 @@ export class MarketForecaster {
     return value;
   }
 
-  /** Medians move slowly: made anew once per hour of history, not per cycle. */
+  /** Medians move slowly, so they are renewed once per hour of history, not per cycle. */
   #statistics(pool: PoolId, nowMs: number): PriceStatistics | null {
     const memory = this.#memory(pool);
     const hour = Math.floor(nowMs / HOUR_MS);
@@ -340,9 +340,9 @@ export class MarketForecaster {
 }
 
 /**
- * P(price passes the bid) where a pool has under six hours of watched history, by how far the bid lies above the price
- * relative to on-demand: constant hazards per hour, means over all pools of the us-east-1 traces of 2016 (spikes) and
- * 2021 (smooth), half each. Printed by `node bench/forecast.ts`.
+ * P(price passes the bid) for a pool with under six hours of watched history, by the distance of the bid above the
+ * price relative to on-demand: constant hazards per hour, means over all pools of the us-east-1 traces of 2016 (spikes)
+ * and 2021 (smooth), half each. Printed by `node bench/forecast.ts`.
  */
 const COLD_START: readonly { readonly above: number; readonly perHour: number }[] = [
   { above: 0.5, perHour: 0.004 },

@@ -5,10 +5,9 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { CapacityNews, poolNews, type PoolNews } from '../features/capacity-features.ts';
 
 /**
- * How often capacity is taken away, learned from what happened to our own instances: interruptions are Poisson in
- * instance-hours, their rate has a Gamma posterior per pool. Instances still running count as exposure without an
- * event, which is all that right-censoring needs under a constant rate.
- *
+ * Rate of capacity losses, learned from our own instances: interruptions are Poisson in instance-hours, their rate has
+ * a Gamma posterior per pool. Instances still running count as exposure without an event, which is all that
+ * right-censoring needs under a constant rate.
  * Partial pooling: a pool's prior mean is the posterior mean of its siblings (same type family and zone, itself left
  * out), whose own prior is the configured one. Families share hosts, so a family that loses instances in a zone warns
  * its other sizes.
@@ -28,9 +27,8 @@ interface Observed {
 }
 
 /**
- * Evidence above this many instance-hours per pool is scaled down to it as new evidence comes, so that a pool's past is
- * forgotten at the speed at which it is used: at 0.03 per hour this holds about 30 interruptions, a standard error of
- * 18 %.
+ * Evidence kept per pool, instance-hours; more is scaled down to it as new evidence comes, so that a pool's past is
+ * forgotten at the speed of its use: at 0.03 per hour this holds about 30 interruptions, a standard error of 18 %.
  */
 const MEMORY_HOURS = 1000;
 const KEY_PREFIX = 'hazard/';
@@ -40,14 +38,14 @@ const NOTHING: Observed = { exposureS: 0, interruptions: 0 };
 export interface EndedInstance {
   readonly launchedMs: EpochMs;
   readonly endedMs: EpochMs;
-  /** When the market took it for want of capacity: its notice, which comes before its end; null: it did not. */
+  /** Time of the notice of an interruption for lack of capacity, before the end; null: there was none. */
   readonly takenMs: EpochMs | null;
 }
 
 /**
- * What was observed per pool, and with it what features for a trained forecast are made of (`news`). Lifecycle:
- * `fromMemory` at start, `observe` as instances run and end, `takeDirty` into the store's `memory` rows in the same
- * commit as the observations, so that nothing counts twice after a crash.
+ * Observations per pool, including the inputs to features of a trained forecast (`news`). Lifecycle: `fromMemory` at
+ * start, `observe` as instances run and end, `takeDirty` into the store's `memory` rows in the same commit as the
+ * observations, so that nothing counts twice after a crash.
  */
 export class CapacityEvidence {
   readonly #pools = new Map<PoolId, Observed>();
@@ -57,14 +55,14 @@ export class CapacityEvidence {
 
   readonly prefix = KEY_PREFIX;
 
-  /** From rows whose key starts with `hazard/`; other rows and rows that do not parse as two numbers are ignored. */
+  /** Reads rows whose key starts with `hazard/`; other rows and rows that do not parse as two numbers are ignored. */
   static fromMemory(rows: ReadonlyMap<string, string>): CapacityEvidence {
     const evidence = new CapacityEvidence();
     evidence.restore(rows);
     return evidence;
   }
 
-  /** Forgets everything, also what was observed and not stored, and takes over these rows as `fromMemory` does. */
+  /** Replaces all state, stored or not, by these rows, as `fromMemory` does. */
   restore(rows: ReadonlyMap<string, string>): void {
     this.#pools.clear();
     this.#families.clear();
@@ -158,7 +156,7 @@ function familyKey(pool: PoolId): string {
   return `${family}/${zone}`;
 }
 
-/** Null for what is no such row. Without news: the row is one of an earlier version, or its news cannot be read. */
+/** Null for another row. Without news: a row of an earlier version, or one with unreadable news. */
 function parseRow(text: string): { readonly observed: Observed; readonly news: PoolNews | null } | null {
   let value: unknown;
   try {

@@ -1,7 +1,7 @@
 /**
- * Risk of capacity from a trained model: one question per decision, about the pools that it can say something of. Of
- * all others it is named why not, and observed interruptions (hazard.ts) take its place. It is not asked about pools
- * that it was not trained on: there it was not shown to be better (docs/forecast-capacity.md).
+ * Risk of capacity from a trained model: one question per decision, about the pools in its training data. The others
+ * get a reason, and observed interruptions (hazard.ts) answer for them, because the model was not shown to be better
+ * there (docs/forecast-capacity.md).
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw, type EpochMs } from '../../kernel/units.ts';

@@ -1,9 +1,8 @@
 /**
- * Price losses from a trained model: for the bids that a decision can ask about, one batch before it decides. What the
- * model cannot answer is named, bid by bid, and the empirical forecast (forecaster.ts) takes its place.
- *
- * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back the features are made
- * anew from the history, as after a restart; when a price of the past comes late, those of its pool are.
+ * Price losses from a trained model: one batch before each decision, for all bids that it can ask about. Unanswered
+ * bids get a reason each, and the empirical forecast (forecaster.ts) answers for them.
+ * Lifecycle: one for the process; `losses` once per cycle. Instants ascend; when time goes back all features are
+ * rebuilt from the history, as after a restart; when a past price comes late, those of its pool are.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { epochMs, least, lt, raw, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
@@ -28,9 +27,7 @@ export interface Question {
   readonly pools: readonly Pool[];
   readonly asked: readonly Asked[];
   readonly history: History;
-  /**
-   * Until when prices are known whether or not somebody repeated them; absent: a silence may be that of who reports.
-   */
+  /** Time until which prices are complete even without repetition; absent: a silence may be the reporter's. */
   readonly completeUntil?: EpochMs;
 }
 
@@ -40,11 +37,11 @@ interface AskedPool {
   readonly rows: Map<UsdPerHour, number>;
 }
 
-/** How far the history of a pool has been taken in. */
+/** Reading position in the history of a pool. */
 interface Reading {
   /** Instant of the last price that was read, ms since the epoch; -Infinity before any. */
   readMs: number;
-  /** What is wrong with that price; null: nothing. */
+  /** Fault of that price; null: none. */
   fault: 'zero' | 'not-a-price' | null;
 }
 
@@ -59,7 +56,7 @@ export class LearnedLosses {
     this.#model = model;
   }
 
-  /** O(new prices + bids). A model that gives a number that is no probability answers nothing at all: it is broken. */
+  /** O(new prices + bids). A model that answers with a number outside [0, 1] is broken and answers nothing. */
   async losses(question: Question): Promise<PriceLosses> {
     const pools = this.#asked(this.#upTo(question), question);
     const lossAt = await askModel(this.#model, batchOf(pools.values()));
@@ -125,7 +122,7 @@ export class LearnedLosses {
   }
 }
 
-/** Takes in what is new of a pool; all of the last week where a price came late, so that its window is past it. */
+/** Reads new prices of a pool; all of the last week after a late price, because its window is past it. */
 function readPool(
   of: { readonly features: MarketFeatures; readonly pool: PoolId; readonly history: History },
   reading: Reading,
@@ -140,7 +137,7 @@ function readPool(
   of.features.holds(of.pool, until.completeMs);
 }
 
-/** False when a price lies before what its window has seen. */
+/** False if a price lies before the last one of its window. */
 function readNew(
   { features, pool, history }: { readonly features: MarketFeatures; readonly pool: PoolId; readonly history: History },
   reading: Reading,
@@ -168,7 +165,7 @@ function batchOf(pools: Iterable<AskedPool | string>): Float32Array {
   return batch;
 }
 
-/** For people, after "model:". */
+/** Sentence for people, after "model:". */
 function reasonOf(unfit: Unfit): string {
   switch (unfit.kind) {
     case 'unknown-pool':

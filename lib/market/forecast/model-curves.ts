@@ -1,4 +1,4 @@
-/** A trained model asked in one batch, and what it answers as curves at the horizons that the program forecasts for. */
+/** A trained model, asked in one batch, with its answers as curves at the program's horizons. */
 import type { LossModel } from '../../domain/forecast.ts';
 import { HORIZONS_S } from './survival.ts';
 
@@ -7,7 +7,7 @@ export type ModelCurve =
   | { readonly kind: 'curve'; readonly p: Float64Array; readonly version: string }
   | { readonly kind: 'none'; readonly why: string };
 
-/** The answer to each row. A model that gives a number that is no probability answers nothing at all: it is broken. */
+/** Answer to each row. A model that answers with a number outside [0, 1] is broken and answers nothing. */
 export async function askModel(model: LossModel, batch: Float32Array): Promise<(row: number) => ModelCurve> {
   const { version, horizonsS } = model;
   const none = (what: string) => (): ModelCurve => ({ kind: 'none', why: `model ${version} ${what}` });
@@ -25,8 +25,8 @@ export async function askModel(model: LossModel, batch: Float32Array): Promise<(
 }
 
 /**
- * Curves at HORIZONS_S, one after the other, out of the model's at its horizons: the hazard is constant between these,
- * and goes on as in the last interval. O(rows x horizons), nothing allocated per row: there are ten thousand.
+ * Curves at HORIZONS_S from the model's horizons: the hazard is constant between these, and continues as in the last
+ * interval. O(rows x horizons), nothing allocated per row, because there are ten thousand.
  */
 function curvesAt(horizonsS: readonly number[], p: Float32Array): Float64Array {
   const width = horizonsS.length;

@@ -2,14 +2,14 @@ import { secondsBetween, usdPerHour, type EpochMs, type UsdPerHour } from '../..
 import type { Pool } from '../../domain/pool.ts';
 import { gridCorrelation, revertedPrice, type PriceStatistics } from './price-statistics.ts';
 
-/** What expected prices and correlations of a pool follow from. */
+/** Inputs to a pool's expected prices and correlations. */
 export interface PoolOutlook {
   /** USD per hour now; null when nothing is quoted. */
   readonly priceUsd: number | null;
   readonly statistics: PriceStatistics;
 }
 
-/** Expected price at a later time; null where there is no price or no history. On-demand prices stay. */
+/** Expected price at a later time; null without a price or history. On-demand prices stay constant. */
 export function expectedPriceOf(pool: Pool, outlook: PoolOutlook | null, now: EpochMs, at: EpochMs): UsdPerHour | null {
   if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
   if (outlook === null || outlook.priceUsd === null) return null;

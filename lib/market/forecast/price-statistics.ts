@@ -3,16 +3,16 @@ import type { PriceArrays } from '../price-steps.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * What a pool's history says of its usual price. The grid is the price at full hours, oldest first, NaN before the
- * first price; `gridHour` is the hour (since the epoch) of its last entry.
+ * Usual price of a pool, by its history. The grid is the price at full hours, oldest first, NaN before the first price;
+ * `gridHour` is the hour (since the epoch) of its last entry.
  */
 export interface PriceStatistics {
   /** Time-weighted median and mean, USD per hour. */
   readonly medianUsd: number;
   readonly meanUsd: number;
-  /** Time in which a deviation from the median halves, seconds. */
+  /** Half-life of a deviation from the median, seconds. */
   readonly halfLifeS: number;
-  /** Whether the half-life was estimated from this pool's history. */
+  /** True if the half-life was estimated from this pool's history. */
   readonly estimated: boolean;
   readonly grid: Float64Array;
   readonly gridHour: number;
@@ -21,11 +21,11 @@ export interface PriceStatistics {
 /** Fewer hourly prices than this give no autocorrelation worth the name: a day. */
 const LEAST_GRID = 24;
 /**
- * Taken where it cannot be estimated: spikes in the 2016 us-east-1 trace last tens of minutes to hours, drifts in 2021
- * days; in between.
+ * Default without an estimate: spikes in the 2016 us-east-1 trace last tens of minutes to hours, drifts in 2021 days;
+ * in between.
  */
 const DEFAULT_HALF_LIFE_S = 6 * 3600;
-/** The grid cannot see faster decay than a fraction of its step, nor slower than its window. */
+/** Bounds: the grid cannot show a faster decay than a fraction of its step, nor a slower one than its window. */
 const LEAST_HALF_LIFE_S = 900;
 const MOST_HALF_LIFE_S = 7 * 86_400;
 

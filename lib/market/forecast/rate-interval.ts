@@ -1,15 +1,14 @@
 /**
- * Interval of a rate whose events come several at once: one change of a price takes every instance of a pool that bid
- * less. Fay and Feuer, "Confidence intervals for directly standardized rates: a method based on the gamma
- * distribution", Statistics in Medicine 16, 1997: a sum of Poisson numbers with weights, here how many came at once.
- * Where each comes alone it is the exact interval of Garwood, "Fiducial limits for the Poisson distribution",
- * Biometrika 28, 1936.
+ * Interval of a rate with several events at once: one price change takes every instance of a pool with a lower bid. Fay
+ * and Feuer, "Confidence intervals for directly standardized rates: a method based on the gamma distribution",
+ * Statistics in Medicine 16, 1997: a sum of Poisson numbers with weights, here the number at once. With single events
+ * it is the exact interval of Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936.
  */
 
 /** P that the number falls outside of its interval on one side: 95 % in all. */
 const TAIL = 0.025;
 
-/** Of the mean number of events, of which came so many at each time. */
+/** Interval of the mean number of events, given the number at each time. */
 export function rateInterval(atOnce: readonly number[]): { readonly low: number; readonly high: number } {
   const sum = atOnce.reduce((a, n) => a + n, 0);
   const squares = atOnce.reduce((a, n) => a + n * n, 0);
@@ -20,7 +19,7 @@ export function rateInterval(atOnce: readonly number[]): { readonly low: number;
   };
 }
 
-/** Of a gamma distribution by its mean and variance; by bisection. */
+/** Quantile of a gamma distribution by its mean and variance; by bisection. */
 function gammaQuantile(p: number, mean: number, variance: number): number {
   const [shape, scale] = [(mean * mean) / variance, variance / mean];
   let [from, to] = [0, shape + 8 * Math.sqrt(shape) + 10];
@@ -46,7 +45,7 @@ function gammaBelow(shape: number, x: number): number {
   return Math.min(1, Math.exp(shape * Math.log(x) - x - logGamma(shape + 1) + Math.log(sum)));
 }
 
-/** From which argument on three terms of Stirling's series are exact to ten digits. */
+/** Argument from which three terms of Stirling's series are exact to ten digits. */
 const FAR = 10;
 
 function logGamma(z: number): number {

@@ -1,6 +1,6 @@
 /**
- * Whose history speaks for a pool that has too little of its own: pools of its family in its zone, else of its family
- * elsewhere, else of its zone. Families share hosts and zones share demand; both are what hazard.ts pools by.
+ * Pools whose history stands in for a pool with too little: its family in its zone, else its family elsewhere, else its
+ * zone. Families share hosts and zones share demand; hazard.ts pools by both.
  */
 import { most, ratio, usdPerHour } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';

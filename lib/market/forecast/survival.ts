@@ -1,23 +1,20 @@
 import { indexAt, type PriceArrays } from '../price-steps.ts';
 
 /**
- * How long hypothetical bids survived in a pool's price history: the historical-median predictor that Tributary
- * (section 2.2.1, 2.4.7) attributes to Proteus, made a curve over horizons.
- *
+ * Survival of hypothetical bids in a pool's price history: the historical-median predictor that Tributary (section
+ * 2.2.1, 2.4.7) attributes to Proteus, made a curve over horizons.
  * A hypothetical bid begins at a point of the history `delta` above the price of that moment and is lost when the price
  * first rises above it. Proteus draws random points; here every instant of the history is one, exactly: while the price
  * stands still all bids placed in that stretch [a, b) are lost together at one time T, so those lost within h are
- * [max(a, T - h), b). Stretches wait in a list sorted by price; a new price takes off its end all that it passes.
- *
+ * [max(a, T - h), b). Stretches wait in a list sorted by price; a new price pops all that it passes off its end.
  * Lost time is summed in cells of one hour x horizon. A day's share of lost bids is one observation, and the curve at h
  * is the MEDIAN of those days (Proteus' "historical median"): one wild day does not count for a week of calm. Only
  * hours whose bids have all been watched for h enter the point at h, so bids still running at the end (censored) do not
  * look safe.
- *
  * Complexity: each price change is pushed and popped once, O(log n + moved) each with `moved` the stretches within
  * `delta` above the lowest open price, and adds to at most HORIZONS x (1 + hours of the stretch) sums; stretches are
- * disjoint, so a window of n changes costs O(n (log n + HORIZONS) + hours x HORIZONS), and a refresh costs only what is
- * new since the last.
+ * disjoint, so a window of n changes costs O(n (log n + HORIZONS) + hours x HORIZONS), and a refresh costs only the new
+ * part.
  */
 
 /** Horizons of every curve, seconds: minutes to three days. */
@@ -46,7 +43,7 @@ const LEAST_CELLS = 6;
 /** The open list is cleared of stretches too old to matter whenever it has doubled beyond this. */
 const COMPACT_ABOVE = 128;
 
-/** How the days' shares become one: Proteus takes the median; the mean counts rare wild days. */
+/** Statistic over the days' shares: Proteus takes the median; the mean counts rare wild days. */
 export type DayStatistic = 'median' | 'mean';
 
 /**
@@ -58,22 +55,19 @@ export interface PriceLossCurve {
   readonly days: number;
 }
 
-/** A curve, and until before when it rests on the same hours. */
+/** A curve, and the time until which it rests on the same hours. */
 interface Made {
   readonly statistic: DayStatistic;
   readonly beforeMs: number;
   readonly curve: PriceLossCurve | null;
-  /**
-   * The oldest hour that it rests on; for each horizon the newest one, and the share of bids that are lost within it.
-   */
+  /** The oldest hour in it; for each horizon the newest hour, and the share of bids lost within it. */
   readonly oldest: number;
   readonly until: Float64Array;
   readonly shares: readonly number[];
 }
 
 /**
- * Survival of bids at one delta in one pool. Lives across cycles; `advance` takes in what is new. Time must not go
- * back.
+ * Survival of bids at one delta in one pool. Lives across cycles; `advance` reads new prices. Time must not go back.
  */
 export class PriceSurvival {
   readonly #delta: number;
@@ -101,12 +95,12 @@ export class PriceSurvival {
     this.#lostMs = new Float32Array(this.#cellCount * HORIZONS);
   }
 
-  /** Time up to which history has been taken in, epoch ms; -Infinity when none. */
+  /** End of the history read so far, epoch ms; -Infinity: none. */
   get takenMs(): number {
     return this.#takenMs;
   }
 
-  /** Takes in the changes after the last call up to `nowMs`. `steps` may begin earlier than needed. */
+  /** Reads the changes after the last call up to `nowMs`. `steps` may begin earlier than needed. */
   advance(steps: PriceArrays, nowMs: number): void {
     const { atMs, usdPerHour } = steps;
     let i = Math.max(0, indexAt(atMs, this.#takenMs) + 1);
@@ -198,9 +192,9 @@ export class PriceSurvival {
   }
 
   /**
-   * The curve as of the last `advance`; null when not even the shortest horizon has LEAST_CELLS watched hours. It
-   * changes when an hour becomes watched for some horizon, 12 times an hour at most, and is the same object until then:
-   * what is lost of hours that are watched does not change any more. O(1), else O(hours x HORIZONS).
+   * The curve as of the last `advance`; null if not even the shortest horizon has LEAST_CELLS watched hours. It changes
+   * when an hour becomes watched for some horizon, 12 times an hour at most, and is the same object until then, because
+   * losses of watched hours are final. O(1), else O(hours x HORIZONS).
    */
   curve(statistic: DayStatistic = 'median'): PriceLossCurve | null {
     if (this.#firstMs === null) return null;
@@ -219,9 +213,7 @@ export class PriceSurvival {
     return curve;
   }
 
-  /**
-   * Those of the last curve that rest on the same hours are still true: most of the hour one horizon alone has another.
-   */
+  /** Points of the last curve on the same hours are still valid: mostly only one horizon has a new hour. */
   #shares(statistic: DayStatistic, oldest: number, until: Float64Array): readonly number[] {
     const last = this.#last?.statistic === statistic && this.#last.oldest === oldest ? this.#last : null;
     const shares: number[] = [];
@@ -236,8 +228,7 @@ export class PriceSurvival {
   }
 
   /**
-   * Share of lost bids per full day counted back from the newest watched hour; what is left over at the old end is
-   * dropped.
+   * Share of lost bids per full day counted back from the newest watched hour; the incomplete oldest day is dropped.
    */
   #dailyShares(newest: number, cells: number, h: number): number[] {
     const days = fullDays(cells);
@@ -256,7 +247,7 @@ export class PriceSurvival {
 
 const fullDays = (cells: number): number => Math.max(1, Math.floor(cells / CELLS_PER_DAY));
 
-/** Longer horizons rest on fewer days, which may have been calmer: a curve never descends. */
+/** A curve never descends, although longer horizons have fewer days, which may have been calmer. */
 function neverDescending(shares: readonly number[]): Float64Array {
   let soFar = 0;
   return Float64Array.from(shares, (share) => Math.min(1, (soFar = Math.max(soFar, share))));

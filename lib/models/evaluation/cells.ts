@@ -1,4 +1,4 @@
-/** What is judged together: one source, or all, in one split, by one protocol; and every forecast's scores on it. */
+/** Units of judgement: one source, or all, in one split, by one protocol; with every forecast's scores. */
 import type { Weighing } from './censoring.ts';
 import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 import { drawnScores, intervalOf, METRICS, type Drawn, type Interval, type Metric } from './scores.ts';
@@ -10,7 +10,7 @@ export const ALL_SOURCES = 'together';
 export const PROTOCOLS = ['paper', 'all bids'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** What a forecast says of rows of the data set, by row; NaN where it was not asked. */
+/** Answers of a forecast to rows of the data set, by row; NaN for rows not asked. */
 export interface Forecast {
   readonly name: string;
   readonly p: ArrayLike<number>;
@@ -24,7 +24,7 @@ export interface Cell {
   readonly lost: Uint8Array;
   readonly day: Int32Array;
   readonly days: number;
-  /** How much each row counts; absent: once. */
+  /** Weight of each row; absent: 1. */
   readonly weight?: Float64Array;
 }
 
@@ -59,7 +59,7 @@ interface OfCell {
   readonly weight?: Weighing;
 }
 
-/** Rows `mine`, of which each has a known outcome within `horizonS`. */
+/** Cell of the rows `mine`, all with a known outcome within `horizonS`. */
 export function cell(
   rows: DatasetRows,
   named: Pick<Cell, 'source' | 'split' | 'protocol'>,

@@ -1,25 +1,24 @@
 /**
- * What stands for the rows whose fate is not known because they stopped being watched: each of the others counts by the
- * inverse of the chance that it was still watched when its fate came to be known. Graf, Schmoor, Sauerbrei, Schumacher,
- * "Assessment and comparison of prognostic classification schemes for survival data", Statistics in Medicine 18, 1999,
- * section 3: the Brier score so weighted has the mean that it would have if all had been watched, where why watching
- * ended had nothing to do with what was coming.
+ * Weights for censored data: rows with a known outcome stand for the unknown ones, each by the inverse of the chance
+ * that it was still watched at its outcome. Graf, Schmoor, Sauerbrei, Schumacher, "Assessment and comparison of
+ * prognostic classification schemes for survival data", Statistics in Medicine 18, 1999, section 3: the Brier score so
+ * weighted has the mean of a full watch, if the end of watching is independent of the outcome.
  */
 import { outcomeWithin, type DatasetRows } from './dataset-rows.ts';
 
-/** How much a row counts at a horizon; 0: its fate there is not known. */
+/** Weight of a row at a horizon; 0: its outcome there is unknown. */
 export type Weighing = (row: number, horizonS: number) => number;
 
 export interface Watching {
   readonly weight: Weighing;
-  /** P(watched for so many seconds). */
+  /** P(watched for this many seconds). */
   readonly share: (s: number) => number;
 }
 
 /** Below this share watched a few rows would stand for all: such horizons are not judged. */
 export const LEAST_WATCHED = 0.1;
 
-/** Where nothing is censored each row that is known counts once. O(rows log rows). */
+/** Without censoring each known row counts once. O(rows log rows). */
 export function watchingOf(rows: DatasetRows, asked: readonly number[]): Watching {
   if (rows.manifest.censored !== true) {
     return { weight: (row, h) => (outcomeWithin(rows, row, h) === 'unknown' ? 0 : 1), share: () => 1 };
@@ -33,11 +32,11 @@ export function watchingOf(rows: DatasetRows, asked: readonly number[]): Watchin
   return { weight, share };
 }
 
-/** Kaplan and Meier's estimate of the time for which rows are watched, which losses censor. */
+/** Kaplan and Meier's estimate of the watched time of rows, censored by losses. */
 function stillWatched({ lossS, watchedS }: DatasetRows, asked: readonly number[]): (s: number) => number {
   const isLost = (row: number): boolean => (lossS[row] ?? Infinity) < Infinity;
   const untilS = (row: number): number => (isLost(row) ? lossS[row] : watchedS[row]) ?? 0;
-  // Of a loss and an end of watching at once the loss came first.
+  // At equal times a loss comes before an end of watching.
   const order = [...asked].sort((a, b) => untilS(a) - untilS(b) || Number(isLost(b)) - Number(isLost(a)));
   const times: number[] = [];
   const shares: number[] = [];

@@ -1,7 +1,7 @@
 /**
- * Which of two forecasts is better, paired: both are asked about the same bids. Bids of one day share its spikes, so
- * that days are what is drawn again; on fewer than a week of them nothing is concluded. Of a censored data set the rows
- * that are known stand for the others (censoring.ts).
+ * The better of two forecasts, paired: both answer the same bids. Bids of one day share its spikes, so days are
+ * resampled; fewer than a week of them allows no conclusion. In a censored data set known rows stand for the others
+ * (censoring.ts).
  */
 import { randomStream } from '../../kernel/random.ts';
 import { LEAST_WATCHED, watchingOf, type Weighing } from './censoring.ts';
@@ -22,9 +22,9 @@ export interface Difference extends Interval {
 }
 
 /**
- * Brier score of `mine` less that of `other`: below 0 where mine is better. The squared errors of a bid are averaged
- * over the horizons that both forecast and at which its fate is known, so that a bid counts once. Interval: 95 %,
- * bootstrap over days. `asked`: rows of which both answered. O(rows log rows + rows x horizons + resamples x days).
+ * Brier score of `mine` less that of `other`: below 0 if mine is better. The squared errors of a bid are averaged over
+ * the horizons that both forecast and at which its outcome is known, so that a bid counts once. Interval: 95 %,
+ * bootstrap over days. `asked`: rows that both answered. O(rows log rows + rows x horizons + resamples x days).
  */
 export function brierDifference(
   rows: DatasetRows,
@@ -68,7 +68,7 @@ interface Pair {
   readonly isCensored: boolean;
 }
 
-/** Null where its fate is known at no horizon; in a censored data set others stand for it there, and it counts as 0. */
+/** Null if its outcome is known at no horizon; in a censored data set others stand for it there, and it counts as 0. */
 function ofBid(rows: DatasetRows, row: number, { mine, other, horizonsS, weight, isCensored }: Pair): number | null {
   let sum = 0;
   let known = 0;

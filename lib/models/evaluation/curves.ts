@@ -1,4 +1,4 @@
-/** What models answer to rows of a data set, through onnxruntime-node as when they serve. */
+/** Answers of models to rows of a data set, through onnxruntime-node as in production. */
 import type { LossModel } from '../../domain/forecast.ts';
 import type { Forecast } from './cells.ts';
 import type { DatasetRows } from './dataset-rows.ts';

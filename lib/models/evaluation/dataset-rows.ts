@@ -1,11 +1,11 @@
-/** What `ebb market dataset` drew, and what came of each bid within a horizon. */
+/** Rows drawn by `ebb market dataset`, and outcomes of bids within a horizon. */
 
 export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array;
 
 /** Ranges of one price history: ISO 8601. */
 export interface SourceOfRows {
   readonly name: string;
-  /** Of its prices, or of its series of availability. */
+  /** Digest of its prices, or of its series of availability. */
   readonly sha256: string;
   readonly from: string;
   readonly validationFrom: string;
@@ -14,10 +14,10 @@ export interface SourceOfRows {
 }
 
 interface Manifest {
-  /** Absent: of prices. */
+  /** Absent: prices. */
   readonly risk?: 'capacity';
   /**
-   * Rows are watched as far as something was held: those unknown are no random part, and are weighed for
+   * True if rows are watched only while something was held: unknown ones are no random part, so they need weights
    * (censoring.ts).
    */
   readonly censored?: true;
@@ -27,7 +27,7 @@ interface Manifest {
     readonly seed: number;
     readonly instants: number;
     readonly bidsPerInstant: number;
-    /** Of prices: what instants were drawn from; absent: from the time. */
+    /** For prices: population of the instants; absent: time. */
     readonly points?: 'times' | 'prices';
   };
   readonly features: readonly string[];
@@ -41,7 +41,7 @@ interface Manifest {
 export interface DatasetRows {
   readonly manifest: Manifest;
   readonly features: Float32Array;
-  /** Of a data set of capacity: what observed interruptions say, rows x horizons. */
+  /** For capacity: answers of observed interruptions, rows x horizons. */
   readonly observed?: Float32Array;
   readonly lossS: Numbers;
   readonly watchedS: Numbers;
@@ -56,8 +56,8 @@ export interface DatasetRows {
 export type Outcome = 'lost' | 'lived' | 'unknown';
 
 /**
- * Unknown also near the end of a trace whatever was seen: to count losses there, where lives cannot be told, would make
- * bids look worse than they were. Where the data set is censored that is weighed for, there as anywhere.
+ * Unknown also near the end of a trace, whatever was seen: counting losses where survivals cannot be known would make
+ * bids look worse. In a censored data set weights correct for that, there as anywhere.
  */
 export function outcomeWithin(rows: DatasetRows, row: number, horizonS: number): Outcome {
   const isCensored = rows.manifest.censored === true;

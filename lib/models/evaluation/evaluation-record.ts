@@ -1,6 +1,6 @@
 /**
- * How good a version was found to be on its held-out range: `evaluation.json` beside the model. For people and for
- * lists; nothing is decided by it.
+ * Evaluation of a version on its held-out range: `evaluation.json` beside the model. For people and for lists; no
+ * decision reads it.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

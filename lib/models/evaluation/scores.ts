@@ -1,6 +1,6 @@
 /**
- * How good probabilities are. Intervals are bootstraps over days, because bids of one day share its spikes; all
- * forecasts of a cell are drawn with the same days, so that their differences are paired.
+ * Scores of probabilities. Intervals are bootstraps over days, because bids of one day share its spikes; all forecasts
+ * of a cell are drawn with the same days, so that their differences are paired.
  */
 import { randomStream } from '../../kernel/random.ts';
 
@@ -20,7 +20,7 @@ export interface Judged {
   readonly lost: ArrayLike<number>;
   /** Day of each row, from 0 on. */
   readonly day: ArrayLike<number>;
-  /** How much each row counts; absent: once. */
+  /** Weight of each row; absent: 1. */
   readonly weight?: ArrayLike<number>;
 }
 
@@ -37,7 +37,7 @@ interface Sorted {
   readonly weight: Float64Array;
 }
 
-/** By descending probability: average precision is one pass then. */
+/** By descending probability, so that average precision is one pass. */
 function sorted({ p, lost, day, weight }: Judged): Sorted {
   const order = Uint32Array.from({ length: p.length }, (_, i) => i).sort((a, b) => (p[b] ?? 0) - (p[a] ?? 0));
   const days = Int32Array.from(order, (i) => day[i] ?? 0);
@@ -51,7 +51,8 @@ function sorted({ p, lost, day, weight }: Judged): Sorted {
 }
 
 /**
- * `ofDay`: what the rows of each day count for. O(rows). Undefined ratios are NaN: no losses have no average precision.
+ * `ofDay`: weight of the rows of each day. O(rows). Undefined ratios are NaN: without losses there is no average
+ * precision.
  */
 function weighted({ p, lost, day, weight }: Sorted, ofDay: ArrayLike<number>): Scores {
   const said = new Float64Array(BINS);
@@ -120,7 +121,7 @@ export interface Interval {
   readonly high: number;
 }
 
-/** 2.5 % and 97.5 % quantiles of what is asked of the resamples. */
+/** 2.5 % and 97.5 % quantiles of a statistic of the resamples. */
 export function intervalOf(value: number, draws: readonly number[]): Interval {
   const known = draws.filter((x) => Number.isFinite(x)).sort((a, b) => a - b);
   const at = (q: number): number => known[Math.min(known.length - 1, Math.floor(q * known.length))] ?? NaN;
@@ -136,7 +137,7 @@ export interface Bin {
   readonly share: number;
 }
 
-/** For reliability plots: mean probability and share lost by bins of equal width; empty ones are left out. */
+/** For reliability plots: mean probability and share lost by bins of equal width, without empty ones. */
 export function reliability({ p, lost }: Pick<Judged, 'p' | 'lost'>): Bin[] {
   const bins = Array.from({ length: BINS }, () => ({ n: 0, said: 0, was: 0 }));
   for (let i = 0; i < p.length; i++) {

@@ -6,7 +6,7 @@ import { expect, it } from '@jest/globals';
 import type { CapacityModel } from '../../../lib/domain/forecast.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../../lib/kernel/units.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
-import { sightsOf, type Happening } from '../../../lib/market/capacity-dataset.ts';
+import { observationsOf, type Happening } from '../../../lib/market/capacity-dataset.ts';
 import { CAPACITY_FEATURES } from '../../../lib/market/features/capacity-features.ts';
 import type { EventRecord } from '../../../lib/ports/store.ts';
 import { onOffMarket, START } from '../../support/on-off-market.ts';
@@ -83,8 +83,8 @@ it('features of a running engine are those of a data set', async () => {
   expect([...kinds].sort()).toEqual(['asked', 'ended', 'launched', 'noticed', 'refused']);
   // The model is asked only where something was seen, also while it has nothing to answer: no rows, then.
   const asked = log.flatMap((l) => ('askedMs' in l && l.row.length > 0 ? [l] : []));
-  const sights = [...sightsOf(life)];
-  expect(sights.length).toBeGreaterThan(50);
-  expect(sights.map((s) => s.atMs)).toEqual(asked.map((a) => a.askedMs));
-  sights.forEach((observed, i) => expect([...observed.features]).toEqual([...(asked[i]?.row ?? [])]));
+  const observations = [...observationsOf(life)];
+  expect(observations.length).toBeGreaterThan(50);
+  expect(observations.map((s) => s.atMs)).toEqual(asked.map((a) => a.askedMs));
+  observations.forEach((observed, i) => expect([...observed.features]).toEqual([...(asked[i]?.row ?? [])]));
 }, 60_000);

@@ -230,6 +230,11 @@ export const attemptView = z
     stage: z.string(),
     index: count,
     number: z.int().positive().describe('1 for the first attempt of its task.'),
+    role: z
+      .enum(['original', 'copy', 'pilot'])
+      .describe(
+        'copy: its task ran already; the first attempt to succeed wins. pilot: it tells how long its siblings run.',
+      ),
     instance: z.string(),
     resources: resourcesView,
     state: z.enum(['starting', 'running', 'stopping', 'ended']),
@@ -607,6 +612,16 @@ export const explanationView = z
       }),
     ),
     placed: z.array(z.object({ stage: z.string(), tasks: count, pool: z.string(), why: z.string() })),
+    copies: z
+      .array(
+        z.object({
+          stage: z.string(),
+          index: count,
+          state: z.enum(['runs', 'starts', 'waits', 'dropped']),
+          why: z.string(),
+        }),
+      )
+      .describe('Copies of tasks that run, beside what is placed. dropped: there is no room for it now.'),
     considered: z.array(
       z.object({
         pool: z.string(),

@@ -178,6 +178,10 @@ export interface Job {
   readonly remarks?: readonly Remark[];
 }
 
+/** True for a job that is being ended: no further starts, running tasks are stopped. */
+export const isEnding = (job: Job): boolean =>
+  job.cancelRequested || job.stages.some((s) => s.failed > 0) || job.stateReason !== null;
+
 export type TaskState = 'waiting' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /** Names a task within the system. */

@@ -246,6 +246,9 @@ export interface ForecastSeen {
   readonly drivers: PriceDrivers | null;
 }
 
+/** What becomes of a copy. dropped: there is no room for it now. */
+export type CopyState = 'runs' | 'starts' | 'waits' | 'dropped';
+
 /** Why a job is where it is: stored with the plan, served as text and JSON from this one record. */
 export interface Explanation {
   readonly job: JobId;
@@ -264,6 +267,13 @@ export interface Explanation {
     readonly stage: string;
     readonly tasks: number;
     readonly pool: PoolId;
+    readonly why: string;
+  }[];
+  /** Copies of its tasks, beside those that are placed; absent where there are none. */
+  readonly copies?: readonly {
+    readonly stage: string;
+    readonly index: number;
+    readonly state: CopyState;
     readonly why: string;
   }[];
   readonly considered: readonly ConsideredOffer[];

@@ -55,6 +55,8 @@ export type Bid = UsdPerHour | 'uncapped';
 
 /** The most that a bid pays, a plain number: Infinity for `uncapped`. */
 export const capUsd = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
+/** Whether an answer that no type checker saw is a bid. */
+export const isBid = (bid: Bid): boolean => bid === 'uncapped' || (Number.isFinite(raw(bid)) && raw(bid) > 0);
 /** A bid in JSON, rows and keys. */
 export const bidNumber = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
 

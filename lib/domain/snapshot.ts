@@ -49,6 +49,8 @@ export interface RunningTask {
   readonly ranS?: Seconds;
   /** Stops of its task so far by our own decision. Absent: none. */
   readonly ownStops?: OwnStops;
+  /** Attempts of its task so far, where copies began after it. Absent: it is the last. */
+  readonly attempts?: number;
   /**
    * An attempt of the same stage, perhaps ended, with equal progress at any time: remaining work is computed once for
    * both (lib/cycle/state/alike.ts). Absent: none.
@@ -239,6 +241,17 @@ export const withParts = (snapshot: Snapshot): Snapshot =>
 
 /** Running tasks of each job, in the snapshot's order. */
 export const runningByJob = (of: WithParts): ReadonlyMap<JobId, readonly RunningTask[]> => partsOf(of).byJob;
+
+/**
+ * Other attempts of its task that hold capacity, those that stop among them. O(what runs of its job) where the task has
+ * had a copy, O(1) else.
+ */
+export function liveBeside(of: WithParts, { attempt, attempts }: RunningTask): readonly RunningTask[] {
+  const { id, job, stage, index, round } = attempt;
+  if (round === undefined && attempts === undefined) return [];
+  const beside = ({ attempt: a }: RunningTask): boolean => a.id !== id && a.stage === stage && a.index === index;
+  return (runningByJob(of).get(job) ?? []).filter(beside);
+}
 
 export const runningParts = (of: WithParts): RunningParts => partsOf(of).running;
 

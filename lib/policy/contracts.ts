@@ -2,14 +2,14 @@
  * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
-import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId, PoolId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
 import type { Constraints, TaskRef } from '../domain/job.ts';
 import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { Pool } from '../domain/pool.ts';
+import type { Bid, Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Beliefs } from './learner.ts';
@@ -175,12 +175,29 @@ export interface Started {
 /** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */
 export type OrderPolicy = (input: OrderInput) => Started;
 
-/** A second live attempt of a task that runs. */
+/** Where a copy is to run: on an instance, or in a pool, in which one is bought where none has room. */
+export type CopyTarget =
+  | { readonly instance: InstanceId; readonly pool?: never }
+  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
+
+/** A further live attempt of a task that runs. It begins anew; the first attempt to succeed wins. */
 export interface Copy {
+  /** A live attempt of the task. */
   readonly of: AttemptId;
   readonly reason: string;
+  /** Absent: any instance that has room. Nothing is bought. */
+  readonly to?: CopyTarget;
+  /** How many attempts of the task are to live at once, this one included; default 2. */
+  readonly attempts?: number;
 }
-/** Running tasks that get a second attempt; may be none. */
+/**
+ * Which running tasks get copies; mostly none. A copy is asked for in every decision until it runs; nothing is done
+ * where as many attempts live as it names. A task has one copy in an answer, and can have one as `whyNotCopied`
+ * (copies.ts) says. It runs where the task's constraints allow, and never where another attempt of the task does.
+ *
+ * Copies have the room, vCPUs and money that starts and purchases of the same decision leave, those before a deadline
+ * first. A plan that starts less leaves room for copies. What has no room is dropped, with a reason.
+ */
 export type SpeculatePolicy = (context: DecisionContext) => readonly Copy[];
 
 /** Tasks that were to start and found no room on the instances there are. */

@@ -60,7 +60,7 @@ export const withFree = (host: Host, free: Resources): Host =>
 /** Hosts with the free room that the placements leave. O(hosts + placements). */
 export function afterPlacing(
   hosts: readonly Host[],
-  tasks: readonly TaskToPlace[],
+  tasks: readonly Pick<TaskToPlace, 'group' | 'need'>[],
   placements: readonly Placement[],
 ): readonly Host[] {
   if (placements.length === 0) return hosts;

@@ -8,6 +8,7 @@ import type { StageName } from '../domain/preset-spec.ts';
 import { unsolved } from '../domain/plan.ts';
 import { countFits, fits, minusResources, plusResources, times } from '../domain/resources.ts';
 import * as units from '../kernel/units.ts';
+import { whyNotCopied } from '../policy/copies.ts';
 import type { OwnPolicySpec } from '../policy/own/own-policy.ts';
 import type { Contract } from '../policy/policy.ts';
 import { presetNamed } from './registry.ts';
@@ -31,6 +32,8 @@ export interface PolicyKit {
   readonly certain: typeof certain;
   /** The `solve` report of a plan that asked no solver. */
   readonly unsolved: typeof unsolved;
+  /** Why a running attempt cannot be copied, by the contract of `speculate`; null: it can. */
+  readonly whyNotCopied: typeof whyNotCopied;
   /** The shipped policy of a stage, to be wrapped; its settings are the defaults. Throws `usage` for a wrong name. */
   readonly shipped: <Stage extends StageName>(stage: Stage, name: string) => Contract<Stage>;
   /** Returns its argument; gives the settings of a policy their types. */
@@ -49,6 +52,7 @@ export const POLICY_KIT: PolicyKit = {
   distribution,
   certain,
   unsolved,
+  whyNotCopied,
   shipped: (stage, name) => presetNamed('wrapped', { wrapped: { extends: 'ebbtide', [stage]: name } }).stages[stage],
   policy: (of) => of,
 };

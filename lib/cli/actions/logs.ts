@@ -121,7 +121,8 @@ async function jobIsOver(engine: Client, job: string): Promise<boolean> {
 /** A failure may be tried again; a task that used up its retries ends its job, so the job's state tells. */
 async function taskIsOver(engine: Client, job: string, view: LogView): Promise<boolean> {
   const { items } = await engine.get<AttemptList>(routes.attempts(job), { stage: view.stage, task: view.index });
+  if (items.some((a) => a.outcome === 'succeeded')) return true;
   const newest = items.reduce<AttemptView | null>((a, b) => (a === null || b.number > a.number ? b : a), null);
-  if (newest?.outcome === 'succeeded' || newest?.outcome === 'cancelled') return true;
+  if (newest?.outcome === 'cancelled') return true;
   return jobIsOver(engine, job);
 }

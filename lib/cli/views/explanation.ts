@@ -28,6 +28,10 @@ export function explanation(output: Paint, e: ExplanationView): string {
     );
     sections.push([colors.bold('Placed'), ...placed].join('\n'));
   }
+  if (e.copies.length > 0) {
+    const copies = e.copies.map((c) => `  ${text(c.stage)}[${c.index}]: ${text(c.why)}`);
+    sections.push([colors.bold('Copies'), ...copies].join('\n'));
+  }
   if (e.considered.length > 0) sections.push(considered(output, e.considered));
   if (e.forecast.length > 0) {
     sections.push([colors.bold('Forecast of interruptions'), ...e.forecast.flatMap(forecastLines)].join('\n'));

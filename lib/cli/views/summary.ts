@@ -34,6 +34,8 @@ export interface RunFigures {
   readonly tasksMoved: number;
   readonly preemptions: number;
   readonly failures: number;
+  /** Further attempts of tasks that ran. */
+  readonly copies: number;
   readonly costUsd: number;
   readonly onDemandUsd: number;
   /** Fraction of the on-demand cost; null when nothing was run. */
@@ -57,6 +59,7 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
     tasksMoved: jobs.reduce((sum, j) => sum + tasksMoved(j.attempts), 0),
     preemptions: ended('preempted').length,
     failures: ended('failed', 'timed-out').length,
+    copies: attempts.filter((a) => a.role === 'copy').length,
     costUsd: spent.totalUsd,
     onDemandUsd: spent.onDemandUsd,
     saved: spent.onDemandUsd > 0 ? 1 - spent.totalUsd / spent.onDemandUsd : null,
@@ -111,6 +114,7 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
   ];
   if (f.preemptions > 0) survived.push(plural(f.preemptions, 'pre-emption'));
   if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
+  if (f.copies > 0) survived.push(`${plural(f.copies, 'attempt')} as a copy`);
   lines.push(
     `${label('took')}${duration(result.elapsedS)} of market time`,
     `${label('cost')}${colors.bold(dollars(f.costUsd))} (${dollars(f.idleUsd)} of it starting up and idle)${refundText(f)}`,

@@ -8,6 +8,7 @@ import type { GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
+import type { Copies } from './copies.ts';
 
 /** Offers for the remaining work of a job whose tasks all run: for its first running attempt, as of `atMs`. */
 export interface RunningOffer {
@@ -48,6 +49,7 @@ export interface Deliberation {
   readonly forSlotReuse: ReadonlyMap<GroupId, number>;
   /** Starts that wait for the first runs of their class. */
   readonly untold: ReadonlyMap<GroupId, number>;
+  readonly copies: Copies;
   readonly purchases: readonly Purchase[];
   /** Tasks and jobs of each purchased instance. */
   readonly lots: Lots;

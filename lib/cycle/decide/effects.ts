@@ -14,6 +14,7 @@ import type { Effect, Placement, Purchase, Release } from '../../domain/plan.ts'
 import { memberOf, type Snapshot } from '../../domain/snapshot.ts';
 import type { Lots } from '../money/lots.ts';
 import { attemptName, taskKey } from '../state/working-state.ts';
+import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import type { Stop } from './stops.ts';
@@ -25,6 +26,7 @@ export function effectsOf<S>(
     readonly purchases: readonly Purchase[];
     readonly lots: Lots;
     readonly placements: readonly Placement[];
+    readonly copies: readonly Pick<PlacedCopy, 'running' | 'on' | 'copy'>[];
     readonly releases: readonly Release[];
   },
 ): Effect[] {
@@ -62,6 +64,14 @@ export function effectsOf<S>(
       instance: p.instance,
       reason: p.reason,
     });
+  }
+  for (const { running, on, copy } of what.copies) {
+    if (snapshot.instances.get(on)?.instance.state !== 'ready') continue;
+    const { job, stage, index, number } = running.attempt;
+    const task: TaskRef = { job, stage, index };
+    const attempt = attemptName(task, (running.attempts ?? number) + 1);
+    const key = effectKey(`start/${attempt}`);
+    effects.push({ kind: 'start', key, attempt, task, instance: on, role: 'copy', reason: copy.reason });
   }
   for (const r of what.releases) {
     effects.push({ kind: 'release', key: effectKey(`release/${r.instance}`), instance: r.instance, reason: r.reason });

@@ -15,14 +15,14 @@ import {
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { meanToDo, quantileToDo } from '../../domain/work-to-do.ts';
-import type { Job } from '../../domain/job.ts';
+import { isEnding, type Job } from '../../domain/job.ts';
 import type { UtilityCurve } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from './deliberation.ts';
-import { isEnding, settleOrHold } from '../observe/observe.ts';
+import { settleOrHold } from '../observe/observe.ts';
 import { chargedS, exitS, usdFor, usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 

@@ -7,11 +7,11 @@ import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint, nonInterruptibleOnly } from '../../domain/constraints.ts';
-import type { StageSpec } from '../../domain/job.ts';
+import { isEnding, type StageSpec } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
-import { memberOf, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import { isStopping, liveBeside, memberOf, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
   Host,
@@ -25,7 +25,6 @@ import type {
 } from '../../policy/contracts.ts';
 import { afterPlacing } from '../../policy/hosts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
-import { isEnding } from '../observe/observe.ts';
 
 /** Starts of tasks that arrive at the target of their move, and their groups. */
 export interface Arrivals {
@@ -81,7 +80,7 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
   const sides = sidesOf();
   const tasks = returning.flatMap((r): TaskToPlace[] => {
     const job = context.snapshot.jobs.get(r.attempt.job);
-    if (job === undefined || isEnding(job)) return [];
+    if (job === undefined || isEnding(job) || !waitsAgain(r, context.snapshot)) return [];
     const target = r.attempt.goesTo;
     const fromSpot = context.snapshot.instances.get(r.attempt.instance)?.pool.option === 'spot';
     return [
@@ -100,6 +99,11 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
   const placements = tasks.length === 0 ? [] : context.place(tasks, hosts, context);
   return { placements, hosts: afterPlacing(hosts, tasks, placements) };
 }
+
+/** Whether a task waits once this attempt has stopped; of several that stop, the first stands for all. */
+const waitsAgain = (r: RunningTask, snapshot: Snapshot): boolean =>
+  r.attempt.supersededBy === undefined &&
+  liveBeside(snapshot, r).every((o) => isStopping(o) && o.attempt.number > r.attempt.number);
 
 const isOn = ({ on }: Host, target: InstanceId): boolean => on === target;
 

@@ -21,7 +21,7 @@ import { gt, isPositive, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import { isOver, type Job, type TaskRef } from '../../domain/job.ts';
+import { isEnding, isOver, type Job, type TaskRef } from '../../domain/job.ts';
 import type { Effect, Worth } from '../../domain/plan.ts';
 import { type Pool, isBoughtAs } from '../../domain/pool.ts';
 import { fits, minusResources, plusResources, type Resources } from '../../domain/resources.ts';
@@ -31,7 +31,7 @@ import { acceptableOffers } from '../../stages/plan/options.ts';
 import { allocationKey } from './effects.ts';
 import type { Deliberation } from './deliberation.ts';
 import { waitingForRoom } from '../explain/expected-start.ts';
-import { isEnding, type Left, type Observed } from '../observe/observe.ts';
+import type { Left, Observed } from '../observe/observe.ts';
 import { attemptName, type WorkingState } from '../state/working-state.ts';
 
 /** Tasks of a group that wait for room. */

@@ -2,7 +2,7 @@
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
-import { runningNamed, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import { liveBeside, runningNamed, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { AppraisedMoves, MovePolicy } from '../../policy/contracts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
 
@@ -59,12 +59,11 @@ export function stopsOf(
     const on = placed.get(moveGroup(m))?.on;
     const host = on === undefined ? undefined : snapshot.instances.get(on);
     if (host !== undefined && host.instance.state === 'ready') {
-      stop(m.running, {
-        why: 'preempted',
-        reason: `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`,
-        // A gang restarts as a whole, wherever there is room for all of it.
-        ...(m.running.stage.gang ? {} : { to: host.instance.id }),
-      });
+      const reason = `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`;
+      // A gang restarts as a whole, wherever there is room for all of it.
+      const to = m.running.stage.gang ? {} : { to: host.instance.id };
+      // Copies go with it: while one lives its task would not start on the target.
+      for (const r of [m.running, ...liveBeside(snapshot, m.running)]) stop(r, { why: 'preempted', reason, ...to });
       continue;
     }
     const of = offers.get(moveGroup(m))?.offers ?? [];

@@ -15,6 +15,7 @@ import {
   type SetAside,
 } from '../../domain/snapshot.ts';
 import type { Deliberation } from '../decide/deliberation.ts';
+import { copiesAskedFor, copiesOf, standsForTask } from './copies.ts';
 import { expectedStarts } from './expected-start.ts';
 import { raisesLimit } from '../money/limit-text.ts';
 
@@ -64,6 +65,7 @@ interface Index {
   readonly startsInS: ReadonlyMap<GroupId, number>;
   /** Tasks for which this decision buys instances. */
   readonly boughtTasks: ReadonlyMap<GroupId, number>;
+  readonly copies: ReturnType<typeof copiesAskedFor>;
 }
 
 function indexByJob(d: Deliberation): Index {
@@ -83,6 +85,7 @@ function indexByJob(d: Deliberation): Index {
     seen: new Map(),
     startsInS: expectedStarts(d),
     boughtTasks: d.short.size + d.heldUp.size === 0 ? new Map() : tasksBoughtFor(d),
+    copies: copiesAskedFor(d),
   };
 }
 
@@ -149,7 +152,12 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     wouldChange: whatWouldChange(b.why, d.snapshot.limits),
     expectedStartMs: b.untilMs,
   }));
-  const placed: Placed[] = runningPlaces(d, index.running.get(job.id) ?? [], index);
+  const running = index.running.get(job.id) ?? [];
+  const placed: Placed[] = runningPlaces(
+    d,
+    running.filter((r) => standsForTask(d, r)),
+    index,
+  );
   for (const group of groups) explainGroup(d, group, index, { waiting, placed });
   // Array.sort is stable: causes of one rank keep the order of the stages.
   waiting.sort((a, b) => CAUSES.indexOf(a.why) - CAUSES.indexOf(b.why));
@@ -157,7 +165,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   const offers = first === undefined ? d.runningOffers.get(job.id)?.offers : d.offers.get(first.id);
   const considered = (offers?.considered ?? []).slice(0, MAX_CONSIDERED);
   const excluded = offers?.excluded ?? [];
-  const stage = groups[0]?.stage ?? index.running.get(job.id)?.[0]?.stage ?? job.spec.stages[0];
+  const stage = groups[0]?.stage ?? running[0]?.stage ?? job.spec.stages[0];
   const forecast = stage === undefined ? undefined : d.forecasts.runtime.get(`${job.id}/${stage.name}`);
   return {
     job: job.id,
@@ -165,9 +173,10 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     headline: headline(job, waiting, placed),
     waiting: merged(waiting),
     placed,
+    ...copiesOf(d, running, index.copies.get(job.id)),
     considered,
     excluded,
-    ...forecastSeen(d, index, { running: index.running.get(job.id) ?? [], offers: offers?.offers ?? [] }),
+    ...forecastSeen(d, index, { running, offers: offers?.offers ?? [] }),
     runtime:
       forecast === undefined
         ? null

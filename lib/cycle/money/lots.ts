@@ -13,10 +13,14 @@ import { SLACK, countInVector, dominantShare, vector } from '../../domain/resour
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 
-/** Tasks of one entry on one instance. */
-export interface Taken {
-  readonly leftover: Leftover;
+/** Tasks on one instance, as far as they cost. */
+export interface TakenFor {
+  readonly leftover: Pick<Leftover, 'group' | 'runtimeS'>;
   readonly tasks: number;
+}
+/** Tasks of one entry on one instance. */
+export interface Taken extends TakenFor {
+  readonly leftover: Leftover;
 }
 
 /** Purpose of one instance. */
@@ -129,7 +133,7 @@ function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries
 }
 
 /** Jobs by constraining resource x expected time; at most MAX_BENEFICIARIES, whose parts sum to 1. */
-function beneficiaries(pool: Pool, taken: readonly Taken[]): readonly Beneficiary[] {
+export function beneficiaries(pool: Pool, taken: readonly TakenFor[]): readonly Beneficiary[] {
   const weights = new Map<JobId, number>();
   for (const { leftover, tasks } of taken) {
     const { group, runtimeS } = leftover;

@@ -37,7 +37,7 @@ import { doneOnceS } from '../../domain/work-to-do.ts';
 import { withOffers, type GroupOffers, type Leftover } from '../../policy/contracts.ts';
 import { limitText } from './deployment-limits.ts';
 import type { LeftOf } from '../../policy/left-of.ts';
-import { lotsOf, type Lot, type Lots, type Taken } from './lots.ts';
+import { beneficiaries, lotsOf, type Lot, type Lots, type TakenFor } from './lots.ts';
 import { chargedS, exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor, usdText } from './worst-cost.ts';
 
 export interface PurseInput {
@@ -92,6 +92,8 @@ export class Purse {
   readonly #money = new Map<JobId, Money>();
   readonly #pools = new Map<string, PoolView>();
   readonly #exitS = new Map<JobId, number>();
+  /** What runs on instances that something was placed on in this decision, and what was placed there. */
+  #beside = new Map<InstanceId, readonly OnInstance[]>();
 
   constructor(input: PurseInput) {
     this.#input = input;
@@ -142,7 +144,9 @@ export class Purse {
     const limits = this.#limits.map((l) => l.leftUsd);
     const jobs = [...this.#money].map(([job, { leftUsd }]) => [job, leftUsd] as const);
     const held = new Map(this.#heldUntilS);
+    const beside = new Map(this.#beside);
     return (refused) => {
+      this.#beside = new Map(beside);
       for (const job of this.heldUp.keys()) if (!heldUp.has(job) && !refused.has(job)) this.heldUp.delete(job);
       this.#limits.forEach((l, i) => (l.leftUsd = limits[i] ?? l.leftUsd));
       for (const [job, leftUsd] of jobs) this.#moneyOf(job).leftUsd = leftUsd;
@@ -155,7 +159,6 @@ export class Purse {
     groups: ReadonlyMap<GroupId, PendingGroup>,
     runtimeOf: (group: PendingGroup) => number,
   ): { readonly kept: readonly Placement[]; readonly refusedGangs: ReadonlySet<GroupId> } {
-    const tasksOn = new Map<InstanceId, OnInstance[]>();
     const refused = new Set<GroupId>();
     const kept = placements.filter((p) => {
       const group = groups.get(p.group);
@@ -171,8 +174,7 @@ export class Purse {
       }
       const there = this.#money.size === 0 ? undefined : this.#input.snapshot.instances.get(instance);
       if (there === undefined) return !refused.has(group.id);
-      let beside = tasksOn.get(instance);
-      if (beside === undefined) tasksOn.set(instance, (beside = this.#runningOn(there)));
+      const beside = this.#besideOn(there);
       if (money !== undefined) {
         const usd = this.#placementUsd(group, { there, beside, runtimeS });
         if (usd > money.leftUsd + 1e-9 || refused.has(group.id)) {
@@ -182,10 +184,84 @@ export class Purse {
         }
         money.leftUsd -= usd;
       }
-      beside.push({ job: group.job, endS: runtimeS, share: dominantShare(group.need, there.pool.type.capacity) });
+      this.#putBeside(group, there, runtimeS);
       return true;
     });
     return { kept, refusedGangs: refused };
+  }
+
+  /**
+   * Takes the money for a copy on an instance that is there, or says why there is none. No job is short of a copy: it
+   * waits for nothing.
+   */
+  heldByCopy(group: PendingGroup, on: InstanceId, runtimeS: number): string | null {
+    const there = this.#input.snapshot.instances.get(on);
+    if (there === undefined || this.#money.size + this.#limits.length === 0) return null;
+    const usd = this.#money.has(group.job)
+      ? this.#placementUsd(group, { there, beside: this.#besideOn(there), runtimeS })
+      : 0;
+    const over = this.#overCopying(group.job, usd) ?? this.#overByHolding(on, Math.max(runtimeS, toldToDoS(group)));
+    if (over !== null) return over;
+    this.#pay(group.job, usd);
+    this.#putBeside(group, there, runtimeS);
+    return null;
+  }
+
+  /**
+   * Takes the money for a copy on an instance that is bought, as if for that alone, or says why there is none.
+   * `isFirst`: nothing else is meant for the instance yet.
+   */
+  boughtForCopy(
+    of: TakenFor['leftover'],
+    { pool, bid, isFirst }: { readonly pool: Pool; readonly bid: Bid; readonly isFirst: boolean },
+  ): string | null {
+    const { job } = of.group;
+    const taken = [{ leftover: of, tasks: 1 }];
+    const costs = this.#lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid });
+    const usd = costs.get(job)?.usd ?? 0;
+    const over =
+      this.#overCopying(job, usd) ?? (isFirst ? this.#overLimit({ pool: pool.id }, this.#heldS({ taken })) : null);
+    if (over === null) this.#pay(job, usd);
+    return over;
+  }
+
+  /** What an instance is bought for that was paid for by `boughtForCopy`. */
+  lotOfCopies(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Lot {
+    const boughtFor = beneficiaries(pool, taken);
+    const costs = this.#lotUsd({ taken, boughtFor }, { pool, bid });
+    return {
+      taken: [],
+      boughtFor: withCosts(boughtFor, costs),
+      ...(this.#limits.length === 0 ? {} : { expectedS: this.#heldS({ taken }) }),
+    };
+  }
+
+  /** The bid of an instance for these jobs: those with a limit have one. */
+  bidFor(jobs: readonly JobId[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Bid {
+    return jobs.some((job) => this.#money.has(job)) ? lotBid(bid, pool, this.#quote(pool)) : bid;
+  }
+
+  /** The money of a job is first for its tasks that wait. */
+  #overCopying(job: JobId, usd: number): string | null {
+    const money = this.#money.get(job);
+    if (money === undefined) return null;
+    if (this.#input.snapshot.groups.some((g) => g.job === job)) return 'its maxCost is kept for its tasks that wait';
+    if (usd <= money.leftUsd + 1e-9) return null;
+    return `its limit of ${usdText(money.limitUsd)} (maxCost) could be passed: a copy takes ${usdText(usd)}`;
+  }
+
+  #pay(job: JobId, usd: number): void {
+    const money = this.#money.get(job);
+    if (money !== undefined) money.leftUsd -= usd;
+  }
+
+  #besideOn(there: InstanceView): readonly OnInstance[] {
+    return this.#beside.get(there.instance.id) ?? this.#runningOn(there);
+  }
+
+  #putBeside({ job, need }: PendingGroup, there: InstanceView, runtimeS: number): void {
+    const added = { job, endS: runtimeS, share: dominantShare(need, there.pool.type.capacity) };
+    this.#beside.set(there.instance.id, [...this.#besideOn(there), added]);
   }
 
   /** Purchases of the acquirer for the leftovers within the limits of their jobs, with their beneficiaries. */
@@ -205,7 +281,10 @@ export class Purse {
       if (!judged.harmsOthers) {
         const giveBack = this.remembered();
         const { bought, refusedGangs } = this.#withinLimits(judged.bought);
-        if (refusedGangs.size === 0 || round >= MOST_ROUNDS) return bought;
+        if (refusedGangs.size === 0 || round >= MOST_ROUNDS) {
+          for (const { boughtFor } of bought.lots.flat()) for (const { job, usd = 0 } of boughtFor) this.#pay(job, usd);
+          return bought;
+        }
         // The money goes to others, and so does the room bought for them beside the gang.
         giveBack(new Set(open.leftovers.flatMap((l) => (refusedGangs.has(l.group.id) ? [l.group.job] : []))));
         open = { ...open, leftovers: open.leftovers.filter((l) => !refusedGangs.has(l.group.id)) };
@@ -302,7 +381,7 @@ export class Purse {
   }
 
   /** Takes the money for an instance, or names the limit that it could pass. */
-  #overLimit(purchase: Purchase | undefined, heldS: number): string | null {
+  #overLimit(purchase: Pick<Purchase, 'pool'> | undefined, heldS: number): string | null {
     const { config } = this.#input;
     const pool = purchase === undefined ? undefined : this.#pools.get(purchase.pool)?.pool;
     if (pool === undefined) return null;
@@ -335,7 +414,7 @@ export class Purse {
     return null;
   }
 
-  #heldS({ taken }: Lot): number {
+  #heldS({ taken }: { readonly taken: readonly TakenFor[] }): number {
     const { startDelayMaxS, turnoverS } = this.#input.config;
     return (
       startDelayMaxS +
@@ -539,7 +618,7 @@ export class Purse {
    * classes of tasks.
    */
   #lotUsd(
-    { taken, boughtFor }: Lot,
+    { taken, boughtFor }: Pick<Lot, 'boughtFor'> & { readonly taken: readonly TakenFor[] },
     { pool, bid }: { readonly pool: Pool; readonly bid: Bid },
   ): ReadonlyMap<JobId, { readonly usd: number; readonly perTaskUsd: number; readonly tasks: number }> {
     const { config } = this.#input;
@@ -598,7 +677,7 @@ interface OnInstance {
   readonly share: number;
 }
 
-const onInstance = ({ leftover: { group, runtimeS }, tasks }: Taken, pool: Pool): OnInstance => ({
+const onInstance = ({ leftover: { group, runtimeS }, tasks }: TakenFor, pool: Pool): OnInstance => ({
   job: group.job,
   endS: raw(runtimeS),
   share: tasks * dominantShare(group.need, pool.type.capacity),

@@ -7,8 +7,7 @@
  */
 import { plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
-import type { Job } from '../../domain/job.ts';
-import { isEnding } from './observe.ts';
+import { isEnding, type Job } from '../../domain/job.ts';
 import { BREAKER_KEY, forget, put, type BackOffs } from './back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
 

@@ -17,7 +17,15 @@ import {
 } from '../../kernel/units.ts';
 import type { EndCause, Instance } from '../../domain/instance.ts';
 import { callerText } from '../../domain/caller.ts';
-import type { Attempt, AttemptOutcome, Job, OwnStops, StageSpec, Task } from '../../domain/job.ts';
+import {
+  isEnding,
+  type Attempt,
+  type AttemptOutcome,
+  type Job,
+  type OwnStops,
+  type StageSpec,
+  type Task,
+} from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
 import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
 import { holdJob } from './holding.ts';
@@ -407,10 +415,6 @@ const specOf = (state: WorkingState, attempt: Attempt): StageSpec =>
     state.jobs.get(attempt.job)?.spec.stages.find((s) => s.name === attempt.stage),
     `attempt ${attempt.id} belongs to no stage`,
   );
-
-/** True for a job that is being ended: no further starts, running tasks are stopped. */
-export const isEnding = (job: Job): boolean =>
-  job.cancelRequested || job.stages.some((s) => s.failed > 0) || job.stateReason !== null;
 
 /** Ends a job once none of its tasks runs any more, and takes it out of `pending` once one has run. */
 function settleJob(state: WorkingState, id: Job['id'], at: EpochMs): void {

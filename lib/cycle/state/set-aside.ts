@@ -1,7 +1,7 @@
 import { NO_RESOURCES } from '../../domain/resources.ts';
 import { groupId, jobId, type JobId } from '../../kernel/ids.ts';
 import { mib, milliCpu, ZERO_S } from '../../kernel/units.ts';
-import type { Job, JobSpec, StageSpec } from '../../domain/job.ts';
+import { isEnding, type Job, type JobSpec, type StageSpec } from '../../domain/job.ts';
 import {
   SnapshotParts,
   type InstanceView,
@@ -10,7 +10,6 @@ import {
   type SetAside,
   type Snapshot,
 } from '../../domain/snapshot.ts';
-import { isEnding } from '../observe/observe.ts';
 
 export type Aside = Pick<SetAside, 'why' | 'detail'>;
 

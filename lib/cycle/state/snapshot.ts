@@ -1,12 +1,10 @@
 import { groupId, type JobId, type PoolId } from '../../kernel/ids.ts';
 import { invariant, messageOf } from '../../kernel/errors.ts';
 import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../kernel/units.ts';
-import type { Job, JobState, StageSpec, Task } from '../../domain/job.ts';
+import { isEnding, type Job, type JobState, type StageSpec, type Task } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { BlockedJob, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
-
-import { isEnding } from '../observe/observe.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
 

@@ -19,13 +19,16 @@ import {
 
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 
+/** Facts of a task that its running attempts know. */
+type OfTask = Pick<Task, 'ranS' | 'ownStops' | 'attempts'>;
+
 /** Source rows of the running tasks. */
 export interface RunningRows {
   readonly jobs: ByKey<JobId, Job>;
   readonly attempts: ByKey<AttemptId, Attempt>;
   readonly instances: ByKey<InstanceId, Instance>;
   /** Task of a live attempt. */
-  readonly taskOf: (attempt: Attempt) => Pick<Task, 'ranS' | 'ownStops'> | undefined;
+  readonly taskOf: (attempt: Attempt) => OfTask | undefined;
 }
 
 /** Running tasks, as a snapshot has them. */
@@ -44,9 +47,9 @@ export interface RunningTerms {
  * from cycle to cycle, so they are kept, and only changed ones are made anew.
  * Correct because rows never change but are replaced, and every replacement is told (`changedAttempt`,
  * `changedInstance`); because nothing in a running task or a view depends on the time (domain/snapshot.ts); because a
- * job's specification and deadline never change; and because a task's lower bound changes only at the end of an
- * attempt. Order: both maps keep the order of arrival of attempts and instances, as in the rows. Invariant: after `now`
- * all hold exactly the live ones. Memory: O(live).
+ * job's specification and deadline never change; and because the facts of a running task change only when an attempt
+ * of it begins or ends, which its other live attempts are told of. Order: both maps keep the order of arrival of
+ * attempts and instances, as in the rows. Invariant: after `now` all hold exactly the live ones. Memory: O(live).
  */
 export class WhatRuns {
   readonly #running = new Map<AttemptId, RunningTask>();
@@ -246,7 +249,7 @@ function stagesOf(jobs: ByKey<JobId, Job>): (attempt: Attempt) => StageOf {
 }
 
 function runningTask(
-  { job, stage, task }: StageOf & { readonly task: Pick<Task, 'ranS' | 'ownStops'> | undefined },
+  { job, stage, task }: StageOf & { readonly task: OfTask | undefined },
   attempt: Attempt,
   { restoreS }: RunningTerms,
 ): RunningTask {
@@ -261,5 +264,6 @@ function runningTask(
     savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
+    ...(task === undefined || task.attempts <= attempt.number ? {} : { attempts: task.attempts }),
   };
 }

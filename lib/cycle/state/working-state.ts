@@ -210,6 +210,15 @@ export class WorkingState {
   /** Changes a tried task without moving it between states. */
   updateTask(to: Task): void {
     this.#storeTask(to);
+    this.#tellAttempts(to);
+  }
+
+  /** Live attempts of a task that runs are seen anew: what is known of it has changed. O(its attempts). */
+  #tellAttempts(task: Task): void {
+    for (let number = 1; task.state === 'running' && number <= task.attempts; number++) {
+      const attempt = this.attempts.get(attemptName(task, number));
+      if (attempt !== undefined && isLiveAttempt(attempt)) this.#whatRuns.changedAttempt(attempt);
+    }
   }
 
   /**
@@ -221,6 +230,7 @@ export class WorkingState {
       const { goesTo: _, ...stays } = known;
       const begun: Task = { ...stays, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
       this.moveTask(known, begun);
+      if (known.state === 'running') this.#tellAttempts(begun);
       return begun;
     }
     const { job, stage, index } = ref;

@@ -9,7 +9,7 @@ import type { Offer, RuntimeForecast } from '../../domain/forecast.ts';
 import type { StageForecasts } from '../../domain/forecasts.ts';
 import type { TaskRef } from '../../domain/job.ts';
 import type { Allotment, Placement, Purchase, StartOption, Worth } from '../../domain/plan.ts';
-import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { isBid, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { fits, minusResources, type Resources } from '../../domain/resources.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import type {
@@ -34,6 +34,7 @@ import type {
   ValueContext,
   Worths,
 } from '../contracts.ts';
+import { wrongCopy } from '../copies.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 
 type Fault = string | null;
@@ -54,7 +55,6 @@ const isMap = (value: unknown): boolean =>
 const isAmount = (value: Quantity<string>): boolean => Number.isFinite(raw(value)) && raw(value) >= 0;
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 1;
 const isChance = (value: number): boolean => value >= 0 && value <= 1;
-const isBid = (bid: Bid): boolean => bid === 'uncapped' || (Number.isFinite(raw(bid)) && raw(bid) > 0);
 
 const twice = <T>(ids: Iterable<T>, what: string): Fault => {
   const seen = new Set<T>();
@@ -340,15 +340,7 @@ export function queue({ leftovers, forSlotReuse, untold }: Queued, { leftovers: 
 }
 
 export function speculate(copies: readonly Copy[], { snapshot }: DecisionContext): Fault {
-  if (!isList(copies)) return 'the answer is no list of copies';
-  const running = attemptsOf(snapshot.running);
-  const wrong = copies.find(({ of }) => !running.has(of));
-  return wrong === undefined
-    ? twice(
-        copies.map(({ of }) => of),
-        'it copies',
-      )
-    : `it copies ${wrong.of}, which does not run`;
+  return isList(copies) ? wrongCopy(copies, snapshot) : 'the answer is no list of copies';
 }
 
 export function scale({ purchases, releases }: Scaling, { snapshot, used, leftovers }: ScaleInput): Fault {

@@ -12,6 +12,7 @@ const of = (over: Partial<ExplanationView>): ExplanationView => ({
   headline: 'h',
   waiting: [],
   placed: [],
+  copies: [],
   considered: [],
   excluded: [],
   forecast: [],

@@ -93,6 +93,7 @@ describe('what a terminal would obey', () => {
         ...{ job: 'j-1', name: ATTACK, state: 'pending', at: NOW, headline: ATTACK, waiting: [], considered: [] },
         ...{
           placed: [{ stage: ATTACK, tasks: 1, pool: ATTACK, why: ATTACK }],
+          copies: [{ stage: ATTACK, index: 0, state: 'runs', why: ATTACK }],
           excluded: [],
           forecast: [],
           runtime: null,

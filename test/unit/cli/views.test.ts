@@ -116,6 +116,7 @@ it('explain says why, what would change it, and what was considered', () => {
       },
     ],
     placed: [],
+    copies: [],
     considered: [
       {
         pool: 'c5.large/us-east-1a/spot',

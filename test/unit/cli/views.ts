@@ -89,6 +89,7 @@ export const attemptOf = (of: Partial<AttemptView> = {}): AttemptView => ({
   stage: 'frames',
   index: 0,
   number: 1,
+  role: 'original',
   instance: 'i-1',
   resources: { cpus: 1, memoryMiB: 512, gpus: 0, diskMiB: 0 },
   state: 'ended',

@@ -1,128 +1,29 @@
-import { withoutExchanges } from '../../../lib/stages/plan/without-exchanges.ts';
-import { DecisionMemory } from '../../../lib/policy/memory.ts';
-import { knowing } from '../../support/beliefs.ts';
 import { describe, expect, it } from '@jest/globals';
-import { decide } from '../../../lib/cycle/decide/decide.ts';
 import type { Deliberation } from '../../../lib/cycle/decide/deliberation.ts';
-import { presetNamed } from '../../../lib/stages/registry.ts';
-import { takeSnapshot } from '../../../lib/cycle/state/snapshot.ts';
-import { WorkingState } from '../../../lib/cycle/state/working-state.ts';
-import { schedulerConfig } from '../../../lib/domain/config.ts';
-import { NEVER_INTERRUPTED, type Offer } from '../../../lib/domain/forecast.ts';
+import type { Offer } from '../../../lib/domain/forecast.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
-import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../../lib/domain/job.ts';
+import type { Attempt, Job, StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { Allotment, Plan } from '../../../lib/domain/plan.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
-import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { PlanPolicy, QueuePolicy, SpeculatePolicy } from '../../../lib/policy/contracts.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
-import { attemptId, groupId, instanceId, jobId, planId } from '../../../lib/kernel/ids.ts';
-import { epochMs, plus, raw, seconds, usdPerHour, ZERO_S, type EpochMs } from '../../../lib/kernel/units.ts';
+import { attemptId, groupId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
+import { raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { eachItsPlace } from '../../../lib/stages/queue/queue.ts';
-import type { Solver } from '../../../lib/policy/solver.ts';
-import { attempt, instance, job, pool, resources, spec, stage } from '../../support/builders.ts';
-import { noSolver } from '../../../bench/load/no-solver.ts';
-
-/**
- * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what
- * is looked at is what becomes of it.
- */
-
-const START_MS = epochMs(1_700_000_000_000);
-const at = (s: number): EpochMs => plus(START_MS, seconds(s));
-const NOW_S = 1000;
-const spot = pool({ zone: 'a' });
-const onDemand = pool({ zone: 'a', option: 'on-demand' });
-const POOLS: readonly Pool[] = [spot, onDemand, pool({ zone: 'b' })];
-const SAVES = { signal: 'SIGUSR2' as const, graceS: seconds(30), everyS: seconds(60) };
-
-const host = (id: string, of: Pool, over: Partial<Instance> = {}): Instance =>
-  instance({ id: instanceId(id), pool: of.id, launchedMs: at(0), readyMs: at(0), ...over });
-const runs = (id: string, of: Job, over: Partial<Attempt> = {}): Attempt =>
-  attempt({ id: attemptId(id), job: of.id, startedMs: at(NOW_S - 300), placedMs: at(NOW_S - 400), ...over });
-/** A job of one stage, so many of whose tasks run and wait again. */
-const jobOf = (id: string, tasks: Partial<StageProgress>, over: Partial<StageSpec> = {}): Job => {
-  const progress = { running: 0, waiting: 0, ...tasks };
-  const all = progress.running + progress.waiting;
-  const main = stage({ resources: resources(2), checkpoint: SAVES, ...over, tasks: all });
-  const made = job({ name: id, state: 'running', submittedMs: at(0), spec: spec({ name: id, stages: [main] }) });
-  return { ...made, stages: made.stages.map((s) => ({ ...s, ...progress, nextFresh: all })) };
-};
-
-interface Scene {
-  readonly speculate?: SpeculatePolicy;
-  readonly jobs: readonly Job[];
-  readonly attempts?: readonly Attempt[];
-  readonly tasks?: readonly Task[];
-  readonly instances?: readonly Instance[];
-  readonly vcpus?: number;
-  readonly allotment?: Partial<Allotment>;
-  /** Attempts that the plan moves. */
-  readonly moves?: readonly { readonly attempt: string; readonly reason: string; readonly to?: 'spot' }[];
-  readonly nowS?: number;
-  readonly before?: Deliberation;
-  readonly billing?: 'per-second' | 'per-hour';
-  readonly explains?: boolean;
-  /** The preset's own where absent. */
-  readonly queue?: QueuePolicy;
-}
-
-async function decided(scene: Scene): Promise<{ plan: Plan; deliberation: Deliberation }> {
-  const { jobs, attempts = [], tasks = [], instances = [], nowS = NOW_S } = scene;
-  const config = schedulerConfig.parse({ billing: scene.billing ?? 'per-second' });
-  const state = new WorkingState({ jobs, attempts, tasks, instances, openEffects: [], cursors: new Map() });
-  const snapshot = takeSnapshot({
-    state,
-    nowMs: at(nowS),
-    pools: POOLS.map((p) => ({ pool: p, quote: priceOf(p), open: true, closedReason: null })),
-    poolById: new Map(POOLS.map((p) => [p.id, p])),
-    dependencies: new Map(),
-    spentUsd: new Map(),
-    limits: { vcpus: scene.vcpus ?? 64 },
-  });
-  const solve = { used: 'greedy', status: 'not-needed', objective: 0, greedyObjective: 0, bound: null } as const;
-  const plan: PlanPolicy<Solver> = async () => ({
-    starts: [],
-    deferred: [],
-    preemptions: [],
-    moves: (scene.moves ?? []).map(({ attempt, ...move }) => {
-      const running = snapshot.running.find((r) => r.attempt.id === attempt);
-      if (running === undefined) throw new Error(`${attempt} does not run`);
-      return { running, ...move };
-    }),
-    waits: [],
-    solve: { ...solve, boundKind: null, gap: null, gapOfCost: null, variables: 0, constraints: 0, elapsedMs: 0 },
-    ...scene.allotment,
-  });
-  const preset = presetNamed('greedy').stages;
-  const stages = {
-    ...preset,
-    plan: withoutExchanges(plan),
-    queue: scene.queue ?? preset.queue,
-    speculate: scene.speculate ?? preset.speculate,
-  };
-  const market: MarketForecast = {
-    interruption: () => NEVER_INTERRUPTED,
-    expectedPrice: priceOf,
-    correlation: () => 0,
-  };
-  return decide<Solver>({
-    snapshot,
-    forecasts: { runtime: stages.estimate(knowing(snapshot, { predict: () => null })), market },
-    stages,
-    memory: new DecisionMemory(),
-    preset: 'greedy',
-    solver: noSolver,
-    config,
-    plan: planId('p-test'),
-    token: 1,
-    ...(scene.before === undefined ? {} : { knownOffers: scene.before.runningOffers }),
-    ...(scene.explains === undefined ? {} : { explains: scene.explains }),
-  });
-}
-const priceOf = (p: Pool) => usdPerHour(p.option === 'spot' ? 0.05 : 0.17);
-const keysOf = (plan: Plan, kind: 'stop' | 'release' | 'launch'): string[] =>
-  plan.effects.flatMap((e) => (e.kind !== kind ? [] : [e.kind === 'stop' ? e.attempt : e.instance])).sort();
+import { job, pool, resources, spec, stage } from '../../support/builders.ts';
+import {
+  START_MS,
+  at,
+  NOW_S,
+  spot,
+  onDemand,
+  host,
+  runs,
+  jobOf,
+  decided,
+  keysOf,
+  priceOf,
+  type Scene,
+} from '../../support/decision-scene.ts';
 
 describe('an attempt that must move and has nowhere to go under the vCPU limit', () => {
   const move = (...ids: readonly string[]): Pick<Scene, 'moves'> => ({
@@ -653,9 +554,4 @@ describe('when what waits is expected to start', () => {
     expect(startS('j-cheap')).toBeGreaterThan(startS('j-dear') + 500);
     expect(startS('j-cheap')).toBeLessThan(startS('j-dear') + 700);
   });
-});
-
-it('says that it places no copies, where a policy asks for one', async () => {
-  const speculate: SpeculatePolicy = () => [{ of: attemptId('a-slow'), reason: 'it is slow' }];
-  await expect(decided({ jobs: [], speculate })).rejects.toThrow(/asks for copies.*not place yet/);
 });

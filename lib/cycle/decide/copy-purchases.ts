@@ -1,0 +1,101 @@
+/** Purchases for copies that name a pool without room, within what all other purchases leave of the limits. */
+import { gte } from '../../kernel/units.ts';
+import { capUsd, usdPerHourOf, vcpusOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
+import type { Purchase } from '../../domain/plan.ts';
+import { fits, minusResources, type Resources } from '../../domain/resources.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import type { Lot } from '../money/lots.ts';
+import type { Bought, Purse } from '../money/purse.ts';
+import type { Copies, CopiesSoFar, WantedCopy } from './copies.ts';
+
+/** One instance, being filled. */
+interface Buying {
+  readonly pool: Pool;
+  readonly bid: Bid;
+  readonly copies: WantedCopy[];
+  free: Resources;
+}
+
+const EPSILON = 1e-6;
+
+/**
+ * Copies share an instance where they fit, one of a task at most. `purchases`: those that are made for starts; the
+ * others follow them. O(copies x instances bought).
+ */
+export function buyForCopies(
+  { placed, open, dropped: before }: CopiesSoFar,
+  { purchases, lots }: Bought,
+  { snapshot, purse }: { readonly snapshot: Snapshot; readonly purse: Purse },
+): Bought & { readonly copies: Copies } {
+  if (open.length === 0) return { purchases, lots, copies: { placed, bought: [], dropped: before } };
+  const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
+  const buying: Buying[] = [];
+  const dropped = [...before];
+  let vcpus = vcpusLeft(snapshot, purchases, pools);
+  for (const wanted of open) {
+    const { to } = wanted.copy;
+    const view = to?.pool === undefined ? undefined : pools.get(to.pool);
+    if (view === undefined || to?.pool === undefined) continue;
+    const { pool } = view;
+    const bid = purse.bidFor([wanted.running.attempt.job], { pool, bid: to.bid });
+    const shared = buying.find((b) => b.pool === pool && b.bid === bid && mayJoin(b, wanted));
+    const why =
+      (shared === undefined ? notSold(view, { bid, vcpus, limit: snapshot.limits.vcpus }) : null) ??
+      purse.boughtForCopy(wanted, { pool, bid, isFirst: shared === undefined });
+    if (why !== null) {
+      dropped.push({ ...wanted, why });
+      continue;
+    }
+    const on = shared ?? { pool, bid, copies: [], free: pool.type.capacity };
+    on.copies.push(wanted);
+    on.free = minusResources(on.free, wanted.group.need);
+    if (shared !== undefined) continue;
+    buying.push(on);
+    vcpus -= vcpusOf(pool);
+  }
+  return {
+    purchases: [...purchases, ...buying.map(purchaseOf)],
+    lots: [...lots, ...buying.map((b): readonly Lot[] => [lotOf(b, purse)])],
+    copies: { placed, bought: buying.flatMap((b) => b.copies), dropped },
+  };
+}
+
+function vcpusLeft(
+  { instances, limits }: Snapshot,
+  purchases: readonly Purchase[],
+  pools: ReadonlyMap<Purchase['pool'], PoolView>,
+): number {
+  let left = limits.vcpus + EPSILON;
+  for (const { pool } of instances.values()) left -= vcpusOf(pool);
+  for (const { pool: id, count } of purchases) {
+    const view = pools.get(id);
+    if (view !== undefined) left -= count * vcpusOf(view.pool);
+  }
+  return left;
+}
+
+/** The first is the longest: the limits on money reckon with it. */
+const mayJoin = ({ free, copies }: Buying, { group, runtimeS }: WantedCopy): boolean =>
+  fits(group.need, free) && copies.every((c) => gte(c.runtimeS, runtimeS));
+
+function notSold(
+  { pool, quote, open }: PoolView,
+  { bid, vcpus, limit }: { readonly bid: Bid; readonly vcpus: number; readonly limit: number },
+): string | null {
+  if (!open || quote === null) return `the pool ${pool.id} sells nothing now`;
+  if (pool.option === 'spot' && capUsd(bid) < usdPerHourOf(pool, quote))
+    return `its bid is below the price in ${pool.id}`;
+  return vcpusOf(pool) > vcpus ? `the limit of ${limit} vCPUs leaves none for it` : null;
+}
+
+const purchaseOf = ({ pool, bid, copies }: Buying): Purchase => ({
+  pool: pool.id,
+  bid,
+  count: 1,
+  reason: copies.length === 1 ? `for a copy: ${copies[0]?.copy.reason}` : `for ${copies.length} copies`,
+});
+
+function lotOf({ pool, bid, copies }: Buying, purse: Purse): Lot {
+  const taken = copies.map((c) => ({ leftover: c, tasks: 1 }));
+  return purse.lotOfCopies(taken, { pool, bid });
+}

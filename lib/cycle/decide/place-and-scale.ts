@@ -1,0 +1,101 @@
+/** Answers of order, place, queue and scale, combined within the limits on money. Nothing here judges. */
+import { once } from '../../kernel/once.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { Allotment, Placement } from '../../domain/plan.ts';
+import { runningParts } from '../../domain/snapshot.ts';
+import type {
+  AppraisedMoves,
+  DecisionContext,
+  Host,
+  Leftover,
+  OrderInput,
+  Scaling,
+  Started,
+} from '../../policy/contracts.ts';
+import type { LeftOf } from '../../policy/left-of.ts';
+import type { Purse } from '../money/purse.ts';
+import { hostsAfterStarts, type PlacedCopy } from './copies.ts';
+import type { DecideInput } from './deliberation.ts';
+import { expectUseful } from './expect-useful.ts';
+import { hostsThere } from './hosts-there.ts';
+import { leftoversOf, placeMoved, placeMoves, placeReturning, type Arrivals } from './moves.ts';
+import { paidStarts } from './paid-starts.ts';
+
+interface Placing {
+  readonly context: DecisionContext;
+  readonly leftOf: LeftOf;
+  readonly allotment: Allotment;
+  readonly appraised: AppraisedMoves;
+  readonly arriving: Arrivals;
+  readonly purse: Purse;
+}
+
+interface Placed {
+  readonly started: Started;
+  /** Places of moves that have a target. */
+  readonly moved: readonly Placement[];
+  /** Demand without room, moves first. */
+  readonly leftovers: readonly Leftover[];
+  /** Instances that this cycle gave tasks to, or keeps for some. */
+  readonly used: ReadonlySet<InstanceId>;
+  /** Room left for copies. */
+  readonly hostsLeft: () => readonly Host[];
+}
+
+/** Order of room: arrivals, stopping attempts that go on elsewhere, moves, then starts. */
+export function place<S>(
+  { snapshot, stages }: DecideInput<S>,
+  { context, leftOf, allotment, appraised, arriving, purse }: Placing,
+): Placed {
+  const { moves } = appraised;
+  const placesAny = allotment.starts.length + moves.length + runningParts(snapshot).stopping.length > 0;
+  const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
+  const there = once(() => hostsThere(snapshot, leftOf, stopping));
+  const placing = { ...context, place: stages.place, leftOf };
+  const free = placesAny ? placeMoved(snapshot, there()).hosts : [];
+  const returning = placeReturning(placing, stages.move.returning(context), free);
+  const moved = placeMoves(placing, moves, returning.hosts);
+  const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const order: OrderInput = { ...context, groups, leftOf, allotment, hosts: moved.hosts, stages };
+  const started = paidStarts(order, stages.order, { arriving: arriving.placements, purse });
+  const leftovers = [...leftoversOf(appraised, moved.unplaced, placing), ...started.leftovers];
+  const used = new Set<InstanceId>();
+  for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
+    used.add(p.on);
+  const hostsLeft = (): readonly Host[] =>
+    hostsAfterStarts(placesAny ? moved.hosts : placeMoved(snapshot, there()).hosts, started, {
+      groups,
+      arriving: arriving.placements,
+    });
+  return { started, moved: moved.placements, leftovers, used, hostsLeft };
+}
+
+/** Purchases within the limits on money, their beneficiaries, and releases. */
+export function scale<S>(
+  { snapshot, stages }: DecideInput<S>,
+  of: {
+    readonly context: DecisionContext;
+    readonly appraised: AppraisedMoves;
+    readonly placed: Placed;
+    readonly copies: readonly PlacedCopy[];
+    readonly purse: Purse;
+  },
+) {
+  const { context, appraised, placed, copies, purse } = of;
+  const { leftovers } = placed;
+  const groups = new Map([...context.worths.groups, ...appraised.worths]);
+  const scaling = {
+    ...context,
+    worths: { groups, ofRunning: context.worths.ofRunning },
+    offers: new Map([...context.offers, ...appraised.offers]),
+    used: copies.length === 0 ? placed.used : new Set([...placed.used, ...copies.map((c) => c.on)]),
+  };
+  let last = null as Scaling | null;
+  const { purchases, lots } = purse.bought(leftovers, scaling.offers, (asked, offers) => {
+    last = stages.scale({ ...scaling, offers, leftovers: asked });
+    return last.purchases;
+  });
+  expectUseful(purchases, snapshot, leftovers);
+  const { releases } = last ?? stages.scale({ ...scaling, leftovers: [] });
+  return { purchases, lots, releases };
+}

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { scaledClock, type Clock, type ClockAnchor } from '../../lib/kernel/clock.ts';
-import type { InstanceId } from '../../lib/kernel/ids.ts';
+import type { InstanceId, PoolId } from '../../lib/kernel/ids.ts';
 import { raw, type EpochMs } from '../../lib/kernel/units.ts';
 import { createLocalFleet, type LocalFleetOptions } from '../../lib/drivers/local/fleet/local-fleet.ts';
 import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
@@ -18,7 +18,10 @@ import type { Images } from './ecs/task.ts';
 import { Tasks, type ReadObject } from './ecs/tasks.ts';
 import { Fleets } from './ec2/fleets.ts';
 import { Instances } from './ec2/instances.ts';
+import { Launches } from './ec2/launches.ts';
 import { marketActions } from './ec2/market.ts';
+import { reservationIds, Reservations } from './ec2/reservations.ts';
+import { Runs } from './ec2/runs.ts';
 import { Templates } from './ec2/templates.ts';
 import { killFleet } from '../../lib/drivers/local/fleet/kill.ts';
 import { EventLog, type AwsEvent, type Deliver } from './events.ts';
@@ -90,6 +93,8 @@ export interface AwsDouble {
   /** Resolves when all that the engine has reported is told and delivered. */
   settled(): Promise<void>;
   readonly subnets: Place['subnets'];
+  /** Ids of capacity reservations, by their pools. */
+  readonly reservations: ReadonlyMap<PoolId, string>;
   readonly dir: string;
   close(): Promise<void>;
 }
@@ -150,6 +155,7 @@ export async function startAwsDouble(options: AwsDoubleOptions): Promise<AwsDoub
     quietly: (work) => world.quietly(work),
     settled: () => world.settled(),
     subnets: place.subnets,
+    reservations: reservationIds(place.pools),
     dir,
     close: async () => {
       await server.close();
@@ -183,7 +189,10 @@ class World {
     this.#place = place;
     const templates = new Templates(place);
     this.#instances = new Instances(place);
-    const fleets = new Fleets(place, { templates, instances: this.#instances });
+    const launches = new Launches(place, this.#instances);
+    const reservations = new Reservations(place, this.#instances);
+    const fleets = new Fleets(place, { templates, launches, reservations });
+    const runs = new Runs(place, { templates, launches, reservations });
     const definitions = new Definitions(place);
     this.#containerInstances = new ContainerInstances(place, options.memoryFraction ?? MEMORY_FRACTION);
     this.#logs = new LogStreams(place);
@@ -195,7 +204,14 @@ class World {
       files: options.files ?? (async () => Promise.reject(new Error('the double was given no objects'))),
     });
     this.services = {
-      ec2: { ...templates.actions, ...this.#instances.actions, ...fleets.actions, ...marketActions(place) },
+      ec2: {
+        ...templates.actions,
+        ...this.#instances.actions,
+        ...fleets.actions,
+        ...runs.actions,
+        ...reservations.actions,
+        ...marketActions(place),
+      },
       ecs: { ...definitions.actions, ...this.#containerInstances.actions, ...this.#tasks.actions },
       logs: this.#logs.actions,
       pricing: priceListActions(place),

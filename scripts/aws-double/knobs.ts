@@ -22,6 +22,15 @@ const throttle = z.strictObject({
   burst: z.int().min(0),
 });
 
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html, as far as it differs. */
+const reservation = z.strictObject({
+  state: z.string().default('active'),
+  instanceMatchCriteria: z.enum(['open', 'targeted']).default('targeted'),
+  tenancy: z.enum(['default', 'dedicated']).default('default'),
+  instancePlatform: z.string().default('Linux/UNIX'),
+  reservationType: z.enum(['default', 'capacity-block']).default('default'),
+});
+
 /**
  * What may be changed while the double runs: faults, limits and delays. With all defaults it does what the market does,
  * at once and exactly once. Delays are market seconds.
@@ -33,6 +42,8 @@ export const knobsSchema = z.strictObject({
   insufficientCapacity: z.array(z.string()).default([]),
   /** How many more instances a pool has, by its id; a pool that is not named has as many as the market says. */
   capacityLeft: z.record(z.string(), z.int().min(0)).default({}),
+  /** Of capacity reservations, by their pools (`c5.large/us-east-1a/reserved`): what is not as usual. */
+  reservations: z.record(z.string(), reservation).default({}),
   /**
    * Quota of running spot instances in vCPUs; null: none.
    * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
@@ -119,6 +130,11 @@ export class KnobBoard {
     if (left === undefined) return true;
     if (left > 0) this.#now = { ...this.#now, capacityLeft: { ...this.#now.capacityLeft, [pool]: left - 1 } };
     return left > 0;
+  }
+
+  /** What a capacity reservation is like, but for what the market says of it. */
+  reservation(pool: string): z.infer<typeof reservation> {
+    return this.#now.reservations[pool] ?? reservation.parse({});
   }
 
   /** Takes a token for the call; false when its bucket is empty. `atMs` is wall time. */

@@ -19,7 +19,7 @@ import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
 import { sweep, type Swept } from '../../lib/drivers/aws/fleet/sweep.ts';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
-import type { AttemptId, EffectKey } from '../../lib/kernel/ids.ts';
+import type { AttemptId, EffectKey, PoolId } from '../../lib/kernel/ids.ts';
 import { START_MS, trace } from '../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble } from '../../scripts/aws-double/double.ts';
 import type { AwsEvent } from '../../scripts/aws-double/events.ts';
@@ -63,6 +63,8 @@ export interface Process extends AwsFleetOnAws {
 
 export class AwsWorld {
   readonly double: AwsDouble;
+  /** Ids of capacity reservations by pool, as processes that act know them. */
+  reservations: ReadonlyMap<PoolId, readonly string[]>;
   #dynamodb = new DynamoDouble();
   readonly #s3 = new ObjectsDouble();
   readonly #template: string;
@@ -73,6 +75,7 @@ export class AwsWorld {
 
   private constructor(double: AwsDouble, template: string) {
     this.double = double;
+    this.reservations = new Map([...double.reservations].map(([pool, id]) => [pool, [id]]));
     this.#template = template;
   }
 
@@ -136,6 +139,7 @@ export class AwsWorld {
       // A world of tests has no account to share.
       rate: { take: async () => undefined },
       subnets: new Map(this.double.subnets.map((s) => [s.zone, s.id])),
+      reservations: async (pool) => this.reservations.get(pool) ?? [],
       prices: async () => trace,
     });
     return {

@@ -19,7 +19,7 @@ import type { EffectOutcome, RefusedWhy } from '../../domain/plan.ts';
  * - `conflict`: somebody else has changed it meanwhile. Read again and decide again.
  * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over, and its pool rests;
  *   what has begun already is asked again until it is allowed.
- * - `missing`: a table, bucket, cluster or template of the deployment is not there. The same.
+ * - `missing`: a table, bucket, cluster, template or capacity reservation of the deployment is not there. The same.
  * - `too-large`, `invalid`: the request can never succeed: a defect of Ebbtide.
  */
 export type AwsFault =
@@ -96,6 +96,9 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   InsufficientHostCapacity: 'capacity',
   InsufficientReservedInstanceCapacity: 'capacity',
   UnfulfillableCapacity: 'capacity',
+  // Of a capacity reservation: it is full, or not active (any more).
+  ReservationCapacityExceeded: 'capacity',
+  InvalidCapacityReservationState: 'capacity',
   // vCPUs of spot instances, and of on-demand ones ("Spot Instance quotas", "On-Demand Instance quotas").
   MaxSpotInstanceCountExceeded: 'quota',
   VcpuLimitExceeded: 'quota',
@@ -126,6 +129,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   'InvalidSubnetID.NotFound': 'missing',
   'InvalidGroup.NotFound': 'missing',
   'InvalidAMIID.NotFound': 'missing',
+  'InvalidCapacityReservationId.NotFound': 'missing',
   'InvalidInstanceID.NotFound': 'gone',
   'InvalidInstanceID.Malformed': 'invalid',
   IncorrectInstanceState: 'gone',

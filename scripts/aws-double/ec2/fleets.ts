@@ -1,18 +1,16 @@
 import { z } from 'zod';
 import type { Bid, Pool } from '../../../lib/domain/pool.ts';
-import { effectKey, instanceId, type InstanceId } from '../../../lib/kernel/ids.ts';
+import { instanceId, type InstanceId } from '../../../lib/kernel/ids.ts';
 import { epochMs, raw, usdPerHour } from '../../../lib/kernel/units.ts';
-import type { LaunchRequest } from '../../../lib/ports/fleet.ts';
 import { action, Tokens, type Actions } from '../api.ts';
-import { agentConfig } from '../ecs/agent-config.ts';
 import { hexOf, uuidOf } from '../events.ts';
 import { AwsFault } from '../fault.ts';
 import { nowMs, type Place, type Subnet } from '../place.ts';
 import { form, tagSpecifications, type XmlValue } from '../query.ts';
-import { matchesAny } from '../wildcard.ts';
 import type { Ec2Instance, Lifecycle } from './instance.ts';
-import { vcpus, type Instances } from './instances.ts';
-import type { Templates, TemplateVersion } from './templates.ts';
+import { isRefusal, unsupported, type Launches, type Refusal } from './launches.ts';
+import type { Reservations } from './reservations.ts';
+import { taggedBy, type Templates, type TemplateVersion } from './templates.ts';
 
 /**
  * CreateFleet of type `instant`: one synchronous request whose answer has the instances launched and an error for each
@@ -76,25 +74,25 @@ interface Candidate {
   readonly subnet: Subnet | null;
   readonly lifecycle: Lifecycle;
 }
-interface Refusal {
-  readonly code: string;
-  readonly message: string;
-}
 
 /** "it must be more than USD $0.001": API_FleetLaunchTemplateOverridesRequest and the spot user guide. */
 const LEAST_MAX_PRICE_USD = 0.001;
 
+interface FleetsOf {
+  readonly templates: Templates;
+  readonly launches: Launches;
+  readonly reservations: Reservations;
+}
+
 export class Fleets {
   readonly #place: Place;
-  readonly #templates: Templates;
-  readonly #instances: Instances;
+  readonly #of: FleetsOf;
   readonly #tokens = new Tokens<Answer>();
   #fleets = 0;
 
-  constructor(place: Place, of: { readonly templates: Templates; readonly instances: Instances }) {
+  constructor(place: Place, of: FleetsOf) {
     this.#place = place;
-    this.#templates = of.templates;
-    this.#instances = of.instances;
+    this.#of = of;
   }
 
   readonly actions: Actions<Answer> = {
@@ -122,7 +120,7 @@ export class Fleets {
         const [by] = candidates as [Candidate];
         const id = instanceId(`i-0${hexOf(`${fleetId}/${launched.length}/${errors.length}`, 16)}`);
         const got = await this.#launch(by, { asked, fleetId, id });
-        if ('code' in got) {
+        if (isRefusal(got)) {
           // A pool that says no to one says no to all of this request.
           candidates = candidates.slice(1);
           errors.push(errorShown(by, got));
@@ -139,7 +137,7 @@ export class Fleets {
   #candidates(asked: CreateFleet, lifecycle: Lifecycle): Candidate[] {
     const candidates = asked.LaunchTemplateConfigs.flatMap(({ LaunchTemplateSpecification: named, Overrides }) => {
       const name = { id: named.LaunchTemplateId, name: named.LaunchTemplateName };
-      const template = this.#templates.find(name, named.Version);
+      const template = this.#of.templates.find(name, named.Version);
       return (Overrides.length === 0 ? [{}] : Overrides).flatMap((o: Override): Candidate[] => {
         const type = o.InstanceType ?? template.data.InstanceType;
         if (type === undefined)
@@ -186,83 +184,21 @@ export class Fleets {
     const pool = this.#pool(by);
     if (by.subnet === null) return unknownSubnet(by.override);
     if (pool === undefined) return unsupported(by.type, by.subnet.zone);
-    if (!fitsImage(by.template, pool)) return otherArchitecture(by.type, pool);
     const bid = bidOf(by);
-    if ('code' in bid) return bid;
+    if (isRefusal(bid)) return bid;
+    const { template, lifecycle, subnet } = by;
     const { id, fleetId, asked } = of;
-    const instance: Ec2Instance = {
-      id,
-      pool,
-      bid: bid.bid,
-      lifecycle: by.lifecycle,
-      subnet: by.subnet,
-      template: by.template,
-      agent: agentConfig(by.template.data.UserData),
-      fleetId,
-      clientToken: asked.ClientToken,
-      privateIp: this.#nextAddress(),
-      launchedMs: nowMs(this.#place),
-      tags: tagsOf(by.template, asked, fleetId),
-      state: 'pending',
-      stateReason: null,
-      transition: '',
-      terminatedMs: null,
-    };
-    const refusal =
-      this.#place.knobs.takeFleetError() ??
-      this.#overLimit(instance) ??
-      (await this.#askEngine({ key: effectKey(`launch/${id}`), instance: id, pool: pool.id, bid: bid.bid }, by));
+    const refusal = this.#place.knobs.takeFleetError();
     if (refusal !== null) return refusal;
-    this.#instances.add(instance);
-    return instance;
-  }
-
-  #nextAddress(): string {
-    const n = this.#instances.all.length + 10;
-    return `10.0.${(n >> 8) & 255}.${n & 255}`;
-  }
-
-  #overLimit(instance: Ec2Instance): Refusal | null {
-    const { spotVcpus, onDemandVcpus, insufficientCapacity } = this.#place.knobs.now;
-    const limit = instance.lifecycle === 'spot' ? spotVcpus : onDemandVcpus;
-    if (limit !== null && this.#instances.vcpusOf(instance.lifecycle) + vcpus(instance) > limit) {
-      // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-      return instance.lifecycle === 'spot'
-        ? { code: 'MaxSpotInstanceCountExceeded', message: 'Max spot instance count exceeded' }
-        : {
-            code: 'VcpuLimitExceeded',
-            message: `You have requested more vCPU capacity than your current vCPU limit of ${limit} allows for the instance bucket that the specified instance type belongs to.`,
-          };
+    const tags = taggedBy(template, asked.TagSpecification).set('aws:ec2:fleet-id', fleetId);
+    const launch = { id, ...bid, lifecycle, subnet, template, clientToken: asked.ClientToken, tags };
+    // On demand an open reservation is used first, though nobody asks for it.
+    const open = lifecycle === 'on-demand' ? this.#of.reservations.openFor(pool) : undefined;
+    if (open !== undefined) {
+      const got = await this.#of.launches.launch({ ...launch, pool: open.pool, reservationId: open.id });
+      if (!isRefusal(got)) return got;
     }
-    const isShort =
-      matchesAny(insufficientCapacity, instance.pool.id) || !this.#place.knobs.takeCapacity(instance.pool.id);
-    return isShort ? insufficient(instance.pool) : null;
-  }
-
-  /** The market's word on it. */
-  async #askEngine(request: LaunchRequest, by: Candidate): Promise<Refusal | null> {
-    const [outcome] = await this.#place.fleet.launch([request]);
-    if (outcome === undefined || outcome.status === 'done') return null;
-    if (outcome.status === 'failed') return { code: 'InternalError', message: outcome.detail };
-    const { type, subnet } = by;
-    switch (outcome.why) {
-      case 'bid-below-price':
-        return {
-          code: 'SpotMaxPriceTooLow',
-          message: `Your Spot request price of ${by.override.MaxPrice ?? ''} is lower than the minimum required Spot request fulfillment price of ${this.#price(by)}.`,
-        };
-      case 'insufficient-capacity':
-        return { code: 'InsufficientInstanceCapacity', message: capacityMessage(type, subnet?.zone ?? '') };
-      case 'quota':
-      case 'limit':
-      case 'instance-gone':
-      case 'denied':
-      case 'no-answer':
-      case 'unsupported':
-      case 'invalid':
-      case 'job-fault':
-        return unsupported(type, subnet?.zone ?? '');
-    }
+    return this.#of.launches.launch({ ...launch, pool, reservationId: null });
   }
 }
 
@@ -292,47 +228,6 @@ function bidOf({ lifecycle, override: { MaxPrice } }: Candidate): { readonly bid
   return { bid: usdPerHour(Number(MaxPrice)) };
 }
 
-/**
- * Tags of the template's instances, then those of the request, which win.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-tags.html
- */
-function tagsOf(template: TemplateVersion, asked: CreateFleet, fleetId: string): Map<string, string> {
-  const specified = [...template.data.TagSpecification, ...asked.TagSpecification].filter(
-    (s) => s.ResourceType === 'instance',
-  );
-  return new Map([
-    ...specified.flatMap((s) => s.Tag.map(({ Key, Value }): [string, string] => [Key, Value])),
-    ['aws:ec2:fleet-id', fleetId],
-    ['aws:ec2launchtemplate:id', template.templateId],
-    ['aws:ec2launchtemplate:version', String(template.number)],
-  ]);
-}
-
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
-const capacityMessage = (type: string, zone: string): string =>
-  `We currently do not have sufficient ${type} capacity in the Availability Zone you requested (${zone}).`;
-const insufficient = (pool: Pool): Refusal => ({
-  code: 'InsufficientInstanceCapacity',
-  message: capacityMessage(pool.type.name, pool.zone),
-});
-const unsupported = (type: string, zone: string): Refusal => ({
-  code: 'InvalidFleetConfiguration',
-  message: `Your requested instance type (${type}) is not supported in your requested Availability Zone (${zone}).`,
-});
-/**
- * Architecture of the image, where its name tells it: AWS's public parameters of ECS images for ARM have `/arm64/` in
- * them. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
- */
-function fitsImage({ data }: TemplateVersion, { type }: Pool): boolean {
-  const image = data.ImageId ?? '';
-  if (!image.startsWith('resolve:ssm:/aws/service/ecs/')) return true;
-  return image.includes('/arm64/') === (type.arch === 'arm64');
-}
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-const otherArchitecture = (name: string, { type }: Pool): Refusal => ({
-  code: 'InvalidParameterValue',
-  message: `The architecture '${type.arch}' of the specified instance type does not match the architecture '${type.arch === 'arm64' ? 'x86_64' : 'arm64'}' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again (${name}).`,
-});
 const unknownSubnet = ({ SubnetId, AvailabilityZone }: Override): Refusal =>
   SubnetId === undefined
     ? { code: 'InvalidParameterValue', message: `Invalid availability zone: [${AvailabilityZone ?? ''}]` }

@@ -25,7 +25,8 @@ export interface Ec2Instance {
   readonly subnet: Subnet;
   readonly template: TemplateVersion;
   readonly agent: AgentConfig;
-  readonly fleetId: string;
+  /** The reservation that it runs in; null: in none. */
+  readonly reservationId: string | null;
   readonly clientToken: string | undefined;
   readonly privateIp: string;
   readonly launchedMs: number;

@@ -5,7 +5,7 @@ import { raw } from '../../../lib/kernel/units.ts';
 import { action, type Actions } from '../api.ts';
 import { AwsFault } from '../fault.ts';
 import { isVisible, nowMs, zoneId, type Place } from '../place.ts';
-import { filters, form, page, passes, tagList, tagSpecifications, type XmlValue } from '../query.ts';
+import { filters, form, page, passes, tagList, type XmlValue } from '../query.ts';
 import { stateOf, type Ec2Instance, type InstanceStateName } from './instance.ts';
 
 /**
@@ -25,20 +25,6 @@ const describe = z.strictObject({
 });
 const terminate = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
 const stop = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
-/** A dry run only: whoever launches here calls CreateFleet. */
-const dryRun = z.strictObject({
-  DryRun: z.literal('true'),
-  MinCount: form.number.min(1),
-  MaxCount: form.number.min(1),
-  ImageId: z.string().optional(),
-  LaunchTemplate: z.strictObject({ LaunchTemplateId: z.string(), Version: z.string() }).optional(),
-  TagSpecification: tagSpecifications,
-  InstanceType: z.string(),
-  SubnetId: z.string().optional(),
-  InstanceMarketOptions: z.strictObject({ MarketType: z.literal('spot') }).optional(),
-  MetadataOptions: z.strictObject({ HttpTokens: z.literal('required') }).optional(),
-  ClientToken: z.string().optional(),
-});
 const createTags = z.strictObject({ ResourceId: z.array(z.string()).min(1).max(1000), Tag: tagList.min(1) });
 
 /** The account's instances: what EC2 shows of what the capacity engine does. */
@@ -54,13 +40,6 @@ export class Instances {
     DescribeInstances: action(describe, (asked) => this.#describe(asked)),
     TerminateInstances: action(terminate, (asked) => this.#terminate(asked.InstanceId)),
     StopInstances: action(stop, (asked) => this.#stop(asked.InstanceId)),
-    /**
-     * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html: "the error response is
-     * DryRunOperation".
-     */
-    RunInstances: action(dryRun, () => {
-      throw new AwsFault('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', { status: 412 });
-    }),
     CreateTags: action(createTags, ({ ResourceId, Tag }) => {
       for (const instance of this.#named(ResourceId)) for (const { Key, Value } of Tag) instance.tags.set(Key, Value);
       return { return: true };
@@ -75,13 +54,19 @@ export class Instances {
     return this.#byId.get(id);
   }
 
+  /** Those that take a place of a reservation: one that is stopped gives it back. */
+  inReservation(id: string): number {
+    const isOver = ({ state }: Ec2Instance): boolean => state === 'terminated' || state === 'stopped';
+    return this.all.filter((i) => i.reservationId === id && !isOver(i)).length;
+  }
+
   /**
    * vCPUs of the instances that count against a quota:
    * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html
    */
   vcpusOf(lifecycle: Ec2Instance['lifecycle']): number {
     const counted = this.all.filter(
-      (i) => i.lifecycle === lifecycle && (i.state === 'pending' || i.state === 'running'),
+      (i) => i.lifecycle === lifecycle && i.reservationId === null && (i.state === 'pending' || i.state === 'running'),
     );
     return counted.reduce((sum, i) => sum + vcpus(i), 0);
   }
@@ -309,7 +294,7 @@ function filterValues(i: Ec2Instance, name: string): readonly string[] | null {
   }
 }
 
-function shown(i: Ec2Instance, place: Place): XmlValue {
+export function shown(i: Ec2Instance, place: Place): XmlValue {
   const live = i.state === 'pending' || i.state === 'running';
   return {
     instanceId: i.id,
@@ -330,5 +315,6 @@ function shown(i: Ec2Instance, place: Place): XmlValue {
     spotInstanceRequestId: i.lifecycle === 'spot' ? `sir-${i.id.slice(2, 10)}` : undefined,
     tagSet: [...i.tags].map(([key, value]) => ({ key, value })),
     platformDetails: 'Linux/UNIX',
+    capacityReservationId: i.reservationId,
   };
 }

@@ -183,6 +183,19 @@ export class Templates {
   }
 }
 
+/**
+ * Tags of the template's instances, then those of the request, which win.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-tags.html
+ */
+export function taggedBy(template: TemplateVersion, asked: z.infer<typeof tagSpecifications>): Map<string, string> {
+  const specified = [...template.data.TagSpecification, ...asked].filter((s) => s.ResourceType === 'instance');
+  return new Map([
+    ...specified.flatMap((s) => s.Tag.map(({ Key, Value }): [string, string] => [Key, Value])),
+    ['aws:ec2launchtemplate:id', template.templateId],
+    ['aws:ec2launchtemplate:version', String(template.number)],
+  ]);
+}
+
 function versionOf(template: Template, version: string): TemplateVersion {
   const number =
     version === '$Latest'

@@ -103,6 +103,7 @@ class AwsFleetBench implements FleetDriver {
       launchTemplate: LaunchTemplate?.LaunchTemplateId ?? '',
       launchTemplateVersion: '1',
       subnets: new Map(double.subnets.map((s) => [s.zone, s.id])),
+      reservations: async (pool) => [double.reservations.get(pool)].filter((id) => id !== undefined),
       cluster: 'ebb',
       image: 'debian:stable-slim',
       logGroup: 'tasks',
@@ -185,7 +186,7 @@ class AwsFleetBench implements FleetDriver {
 
 fleetContract('EC2 and ECS, events doubled and out of order, on doubles alone', {
   toleranceS: Infinity,
-  hasReserved: false,
+  hasReserved: true,
   make: (startMs, slower) =>
     AwsFleetBench.make(new Table({ client: new DynamoDouble().client(), name: 'table' }), {
       startMs,
@@ -197,7 +198,7 @@ fleetContract('EC2 and ECS, events doubled and out of order, on doubles alone', 
 describeOnLocalStack('the fleet on AWS', (on) => {
   fleetContract('EC2 and ECS on the double, DynamoDB on LocalStack', {
     toleranceS: Infinity,
-    hasReserved: false,
+    hasReserved: true,
     make: async (startMs, slower) => {
       const table = new Table({ client: on.dynamodb(), name: await on.table() });
       return AwsFleetBench.make(table, { startMs, slower, knobs: {} });

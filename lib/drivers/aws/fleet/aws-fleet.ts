@@ -31,7 +31,7 @@ import type { Inbox, LaunchOrder } from './inbox.ts';
 import { launchGroups, type LaunchGroup } from './launch-groups.ts';
 import { tokenOf } from './marks.ts';
 import { fold, isOpen, launchedRecord, trimmed, type InstanceRecord } from './instance-record.ts';
-import { bidNumber } from '../../../domain/pool.ts';
+import { bidNumber, isBoughtAs } from '../../../domain/pool.ts';
 
 export interface AwsFleetParts {
   readonly inbox: Inbox;
@@ -50,6 +50,9 @@ interface Made {
   readonly bid: number | 'uncapped';
   readonly ec2: string;
 }
+
+/** Reserved pools that had no capacity left in this call, with what was answered. */
+type FullPools = Map<PoolId, Unsuccessful>;
 
 const DONE: EffectOutcome = { status: 'done' };
 const gone = (detail: string): EffectOutcome => ({ status: 'refused', why: 'instance-gone', detail });
@@ -70,15 +73,22 @@ export class AwsFleet implements Fleet {
     // The same instance asked for twice at once is asked for once.
     const unique = [...new Map(requests.map((r) => [r.instance, r])).values()];
     const outcomes = new Map<InstanceId, EffectOutcome>();
-    await inParallel(launchGroups(unique), async (group) => {
-      const found = await attemptedAll(group.requests, () => this.#launchGroup(group, made));
-      group.requests.forEach((r, i) => outcomes.set(r.instance, found[i] ?? DONE));
+    const full: FullPools = new Map();
+    await inParallel(inTurns(launchGroups(unique)), async (groups) => {
+      for (const group of groups) {
+        const found = await attemptedAll(group.requests, () => this.#launchGroup(group, made, full));
+        group.requests.forEach((r, i) => outcomes.set(r.instance, found[i] ?? DONE));
+      }
     });
     await this.#noteLaunched(made, outcomes);
     return requests.map((r) => outcomes.get(r.instance) ?? DONE);
   }
 
-  async #launchGroup({ id, requests }: LaunchGroup, made: Made[]): Promise<readonly EffectOutcome[]> {
+  async #launchGroup(
+    { id, requests }: LaunchGroup,
+    made: Made[],
+    full: FullPools,
+  ): Promise<readonly EffectOutcome[]> {
     const { inbox } = this.#parts;
     const known = new Map((await inbox.records(requests.map((r) => r.instance))).map((r) => [r.instance, r]));
     const open = requests.filter((r) => !known.has(r.instance));
@@ -89,7 +99,7 @@ export class AwsFleet implements Fleet {
     }
     // Launches of no group; of a group, those that its order does not have.
     for (const request of open) {
-      if (!asked.has(request.instance)) asked.set(request.instance, await this.#launchAlone(request, made));
+      if (!asked.has(request.instance)) asked.set(request.instance, await this.#launchAlone(request, made, full));
     }
     return requests.map((r) => known.get(r.instance)?.refused ?? asked.get(r.instance) ?? DONE);
   }
@@ -109,15 +119,20 @@ export class AwsFleet implements Fleet {
     });
   }
 
-  async #launchAlone(request: LaunchRequest, made: Made[]): Promise<EffectOutcome> {
-    const { key, instance } = request;
+  async #launchAlone(request: LaunchRequest, made: Made[], full: FullPools): Promise<EffectOutcome> {
+    const { key, instance, pool } = request;
     const { ec2 } = this.#parts;
     const of = plain(request);
+    const before = full.get(pool);
+    if (before !== undefined) return this.#notLaunched(of, before);
     const purchase = { ...of, count: 1, tags: { key, instance }, template: ec2.template };
     const bought = await ec2.buy({ ...purchase, token: tokenOf('launch', key, instance) });
     const [id] = bought.ec2;
     if (id !== undefined) made.push({ ...of, ec2: id });
-    else if (bought.lacking !== null) return this.#notLaunched(of, bought.lacking);
+    else if (bought.lacking !== null) {
+      if (isBoughtAs(pool, 'reserved') && isLackOfCapacity(bought.lacking)) full.set(pool, bought.lacking);
+      return this.#notLaunched(of, bought.lacking);
+    }
     return DONE;
   }
 
@@ -347,6 +362,17 @@ function whyClosed({ instance, gone: end, warnedMs }: InstanceRecord): string {
   if (end !== null) return `instance ${instance} has ended: ${end.detail}`;
   return warnedMs === null ? `instance ${instance} is given back` : `instance ${instance} was given notice`;
 }
+
+const isLackOfCapacity = (outcome: Unsuccessful): boolean =>
+  outcome.status === 'refused' && outcome.why === 'insufficient-capacity';
+
+/** Launches of one reserved pool come after one another: the first get what there is, and the rest need not be asked. */
+const inTurns = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
+  ...Map.groupBy(groups, (group) => {
+    const pool = group.requests[0]?.pool;
+    return pool !== undefined && isBoughtAs(pool, 'reserved') ? pool : group;
+  }).values(),
+];
 
 const plain = ({ key, instance, pool, bid }: LaunchRequest) => ({ key, instance, pool, bid: bidNumber(bid) });
 

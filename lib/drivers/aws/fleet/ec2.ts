@@ -2,10 +2,13 @@ import { poolParts } from '../../../domain/pool.ts';
 import {
   CreateFleetCommand,
   DescribeInstancesCommand,
+  RunInstancesCommand,
   TerminateInstancesCommand,
   type CreateFleetCommandInput,
   type EC2Client,
   type Instance,
+  type RunInstancesCommandInput,
+  type TagSpecification,
 } from '@aws-sdk/client-ec2';
 import type { PoolId } from '../../../kernel/ids.ts';
 import {
@@ -17,6 +20,7 @@ import {
   type AwsFault,
   type Unsuccessful,
 } from '../errors.ts';
+import { tokenOf } from './marks.ts';
 import { LAUNCH_RATE, TokenBucket } from './request-rate.ts';
 
 /**
@@ -46,6 +50,8 @@ export interface Ec2Options {
   readonly launchTemplateVersion: string;
   /** Subnet by zone. */
   readonly subnets: ReadonlyMap<string, string>;
+  /** Ids of the capacity reservations of a reserved pool that take instances now; absent: there are none. */
+  readonly reservations?: (pool: PoolId) => Promise<readonly string[]>;
   /** Admits requests that launch; absent: LAUNCH_RATE. */
   readonly rate?: Pick<TokenBucket, 'take'>;
   /** Told of a pool whose type its zone does not offer. */
@@ -99,6 +105,12 @@ export interface Bought {
   readonly lacking: Unsuccessful | null;
 }
 
+interface Where {
+  readonly type: string;
+  readonly subnet: string;
+  readonly option: 'spot' | 'on-demand';
+}
+
 /** Ids of one DescribeInstances: far below what a request may hold. */
 const IDS_AT_ONCE = 100;
 
@@ -117,22 +129,25 @@ export class Ec2 {
     return this.#options.launchTemplateVersion;
   }
 
-  /** Buys instances: an instant fleet of one override, which answers at once, also where it got but some of them. */
+  /**
+   * Buys instances. On spot and on demand by an instant fleet of one override, which answers at once, also where it got
+   * but some of them. An override names no capacity reservation (API_FleetLaunchTemplateOverridesRequest): RunInstances
+   * launches into those, and never outside of them.
+   */
   async buy(purchase: Purchase): Promise<Bought> {
-    const { pool, count } = purchase;
+    const { pool } = purchase;
     const { type, zone, option } = poolParts(pool);
     const subnet = this.#options.subnets.get(zone);
+    if (subnet !== undefined && option === 'reserved') return this.#buyReserved(purchase, { type, subnet });
     if (subnet === undefined || (option !== 'spot' && option !== 'on-demand')) {
       const detail = `this deployment buys nothing in ${pool}`;
       return { ec2: [], lacking: { status: 'refused', why: 'invalid', detail } };
     }
-    await this.#rate.take();
-    try {
-      const answer = await this.#options.client.send(
-        new CreateFleetCommand(this.#request(purchase, { type, subnet, option })),
-      );
+    return this.#asked(purchase, 'CreateFleet', async () => {
+      const request = this.#fleetOf(purchase, { type, subnet, option });
+      const answer = await this.#options.client.send(new CreateFleetCommand(request));
       const ec2 = (answer.Instances ?? []).flatMap((launched) => launched.InstanceIds ?? []);
-      if (ec2.length >= count) return { ec2, lacking: null };
+      if (ec2.length >= purchase.count) return { ec2, lacking: null };
       const [error] = answer.Errors ?? [];
       const { ErrorCode: code = '', ErrorMessage: message = 'fewer instances than asked for, and no error' } =
         error ?? {};
@@ -140,11 +155,40 @@ export class Ec2 {
       const detail = `ec2 CreateFleet: ${code}: ${message}`;
       await this.#note(pool, fault, detail);
       return { ec2, lacking: outcomeOfNoLaunch(fault, detail) };
+    });
+  }
+
+  /** All of them or none, in the first reservation that has room. */
+  async #buyReserved(purchase: Purchase, where: Omit<Where, 'option'>): Promise<Bought> {
+    const { pool, token, tags, count } = purchase;
+    const reservations = (await this.#options.reservations?.(pool)) ?? [];
+    // A token is bound to its reservation. Asked again after a crash another one may have room by now.
+    const before = reservations.length > 1 ? await this.#tagged(tags) : [];
+    if (before.length >= count) return { ec2: before, lacking: null };
+    const detail = `no capacity reservation of ${pool} takes instances now`;
+    let bought: Bought = { ec2: [], lacking: { status: 'refused', why: 'insufficient-capacity', detail } };
+    for (const reservation of reservations) {
+      bought = await this.#asked(purchase, 'RunInstances', async () => {
+        const request = this.#runOf({ ...purchase, token: tokenOf(token, reservation) }, where, reservation);
+        const { Instances = [] } = await this.#options.client.send(new RunInstancesCommand(request));
+        return { ec2: Instances.flatMap((launched) => launched.InstanceId ?? []), lacking: null };
+      });
+      const { lacking } = bought;
+      if (lacking?.status !== 'refused' || lacking.why !== 'insufficient-capacity') break;
+    }
+    return bought;
+  }
+
+  /** What a request that launches has bought, or why it threw. */
+  async #asked(purchase: Purchase, call: string, send: () => Promise<Bought>): Promise<Bought> {
+    await this.#rate.take();
+    try {
+      return await send();
     } catch (error) {
       if (isOfOtherRequest(error)) return this.#boughtBefore(purchase);
       const fault = faultOf(error);
-      const detail = classify(error, 'ec2 CreateFleet').message;
-      await this.#note(pool, fault, detail);
+      const detail = classify(error, `ec2 ${call}`).message;
+      await this.#note(purchase.pool, fault, detail);
       const outcome = outcomeOfFault(fault, detail);
       // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may
       // pass.
@@ -158,10 +202,15 @@ export class Ec2 {
    * bought.
    */
   async #boughtBefore({ tags, count }: Purchase): Promise<Bought> {
-    const [[name, value] = ['key', ''] as const] = Object.entries(tags) as [keyof typeof TAGS, string][];
-    const ec2 = (await this.#describe(`tag:${TAGS[name]}`, [value])).map((seen) => seen.ec2);
+    const ec2 = await this.#tagged(tags);
     const detail = 'asked for before an update of the deployment, and not launched then';
     return { ec2, lacking: ec2.length >= count ? null : { status: 'refused', why: 'no-answer', detail } };
+  }
+
+  /** Instances that were launched with the tags of a purchase. */
+  async #tagged(tags: Purchase['tags']): Promise<readonly string[]> {
+    const [[name, value] = ['key', ''] as const] = Object.entries(tags) as [keyof typeof TAGS, string][];
+    return (await this.#describe(`tag:${TAGS[name]}`, [value])).map((seen) => seen.ec2);
   }
 
   /** What cannot be noted now is met again at the next launch. */
@@ -170,20 +219,16 @@ export class Ec2 {
     if (fault === 'invalid') this.#options.onInvalid?.(pool, detail);
   }
 
-  #request(
-    { token, pool, bid, count, tags, template }: Purchase,
-    where: { readonly type: string; readonly subnet: string; readonly option: 'spot' | 'on-demand' },
-  ): CreateFleetCommandInput {
-    const { stack, launchTemplate } = this.#options;
+  #fleetOf(purchase: Purchase, where: Where): CreateFleetCommandInput {
+    const { token, bid, count, template } = purchase;
     const isCapped = where.option === 'spot' && bid !== 'uncapped';
-    const all: Partial<Record<keyof typeof TAGS, string>> = { stack, ...tags, pool, bid: String(bid) };
     return {
       Type: 'instant',
       ClientToken: token,
       TargetCapacitySpecification: { TotalTargetCapacity: count, DefaultTargetCapacityType: where.option },
       LaunchTemplateConfigs: [
         {
-          LaunchTemplateSpecification: { LaunchTemplateId: launchTemplate, Version: template },
+          LaunchTemplateSpecification: { LaunchTemplateId: this.#options.launchTemplate, Version: template },
           Overrides: [
             {
               InstanceType: where.type as NonNullable<Instance['InstanceType']>,
@@ -193,16 +238,32 @@ export class Ec2 {
           ],
         },
       ],
-      TagSpecifications: [
-        {
-          ResourceType: 'instance',
-          Tags: (Object.keys(TAGS) as (keyof typeof TAGS)[]).flatMap((name) => {
-            const value = all[name];
-            return value === undefined ? [] : [{ Key: TAGS[name], Value: value }];
-          }),
-        },
-      ],
+      TagSpecifications: this.#tagsOf(purchase),
     };
+  }
+
+  #runOf(purchase: Purchase, where: Omit<Where, 'option'>, reservation: string): RunInstancesCommandInput {
+    const { token, count, template } = purchase;
+    return {
+      ClientToken: token,
+      MinCount: count,
+      MaxCount: count,
+      LaunchTemplate: { LaunchTemplateId: this.#options.launchTemplate, Version: template },
+      InstanceType: where.type as NonNullable<Instance['InstanceType']>,
+      SubnetId: where.subnet,
+      CapacityReservationSpecification: { CapacityReservationTarget: { CapacityReservationId: reservation } },
+      TagSpecifications: this.#tagsOf(purchase),
+    };
+  }
+
+  #tagsOf({ tags, pool, bid }: Purchase): TagSpecification[] {
+    const { stack } = this.#options;
+    const all: Partial<Record<keyof typeof TAGS, string>> = { stack, ...tags, pool, bid: String(bid) };
+    const Tags = (Object.keys(TAGS) as (keyof typeof TAGS)[]).flatMap((name) => {
+      const value = all[name];
+      return value === undefined ? [] : [{ Key: TAGS[name], Value: value }];
+    });
+    return [{ ResourceType: 'instance', Tags }];
   }
 
   /** Those of ours among `ids` that EC2 shows; one that was just made may not be there yet. */
@@ -252,7 +313,7 @@ export class Ec2 {
   }
 }
 
-/** API_CreateFleet: a token that was used with other parameters. */
+/** API_CreateFleet, API_RunInstances: a token that was used with other parameters. */
 const isOfOtherRequest = (error: unknown): boolean =>
   error instanceof Error && error.name === 'IdempotentParameterMismatch';
 

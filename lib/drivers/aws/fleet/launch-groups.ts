@@ -1,10 +1,11 @@
 /**
- * Launches that one CreateFleet request buys: equal launches of one allocation, at most GROUP_SIZE of them.
+ * Launches that one CreateFleet request buys: equal launches of one allocation, at most GROUP_SIZE of them. Into a
+ * capacity reservation each is launched alone: of a request that is too large for it EC2 launches none.
  *
  * A launch's group follows from its key alone. So a plan that is acted on again after a crash has the same groups, and
  * each group the same client token, whichever of its launches are still open.
  */
-import type { EffectKey } from '../../../kernel/ids.ts';
+import { isBoughtAs } from '../../../domain/pool.ts';
 import type { LaunchRequest } from '../../../ports/fleet.ts';
 
 /**
@@ -14,23 +15,17 @@ import type { LaunchRequest } from '../../../ports/fleet.ts';
 const GROUP_SIZE = 25;
 
 export interface LaunchGroup {
-  /** Null: launches of no allocation, each of which is bought alone. */
+  /** Null: one that is bought alone. */
   readonly id: string | null;
   readonly requests: readonly LaunchRequest[];
 }
 
 /**
- * Name of the group of a launch; null for one that belongs to no allocation. Keys are `ALLOCATION/ORDINAL`
+ * Name of the group of a launch; null for one that is bought alone. Keys are `ALLOCATION/ORDINAL`
  * (lib/cycle/decide/decide.ts).
  */
-export function groupOf({
-  key,
-  allocation,
-}: {
-  readonly key: EffectKey;
-  readonly allocation?: EffectKey;
-}): string | null {
-  if (allocation === undefined || !key.startsWith(`${allocation}/`)) return null;
+export function groupOf({ key, allocation, pool }: Pick<LaunchRequest, 'key' | 'allocation' | 'pool'>): string | null {
+  if (allocation === undefined || !key.startsWith(`${allocation}/`) || isBoughtAs(pool, 'reserved')) return null;
   const ordinal = key.slice(allocation.length + 1);
   return /^\d+$/.test(ordinal) ? `${allocation}/${Math.floor(Number(ordinal) / GROUP_SIZE)}` : null;
 }

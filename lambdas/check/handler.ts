@@ -21,8 +21,9 @@ export const handler = middy<CustomResourceEvent, Answered>()
   .handler(async (event) => {
     const answered = await answerDeployment(event, async (properties) => {
       try {
-        const { lacking } = await checkRegion(client, askedOf.parse(properties));
+        const { lacking, notes } = await checkRegion(client, askedOf.parse(properties));
         for (const [zone, families] of lacking) logger.warn('not offered', { zone, families });
+        for (const { message } of notes) logger.warn('a capacity reservation', { message });
       } catch (error) {
         // Whether the region has it is not known: that is found out by buying.
         if (!(error instanceof EbbError) || error.code === 'usage') throw error;

@@ -9,7 +9,7 @@ import {
   type Answered,
 } from '../../lib/drivers/aws/deploying/custom-resource.ts';
 import { observing, type FetchedPrices } from '../../lib/drivers/aws/compose/observing.ts';
-import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
+import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
 
 const input = z.union([strike, customResourceEvent]);
@@ -30,6 +30,11 @@ function say(fetched: FetchedPrices): void {
   if (fetched.onDemand?.source === 'catalogue') {
     logger.warn('on-demand prices are the built-in ones of us-east-1', { why: fetched.onDemand.why });
   }
+  if (fetched.reserved === null) return;
+  const { fault, issues, named } = fetched.reserved;
+  measure('reservationsUnusable', fault === null ? issues.length : named);
+  if (fault !== null) logger.warn('capacity reservations are not used: EC2 does not say what they are', { fault });
+  for (const { message } of issues) logger.warn('a capacity reservation cannot be used', { message });
 }
 
 async function fetchedForDeployment({ Families, Zones }: Record<string, unknown>): Promise<void> {

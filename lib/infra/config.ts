@@ -21,7 +21,8 @@ const ZONE = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
 const REGION = /^[a-z]{2}(?:-[a-z]+)+-\d$/;
 const SUBNET_EXAMPLE = '`eu-central-1a: subnet-...`';
 
-/** Bounds: the list goes into the environment of the functions, which is 4 KB in all (Lambda quotas). */
+/** Bounds: these lists go into the environment of the functions, which is 4 KB in all (Lambda quotas). */
+const MAX_RESERVATIONS = 20;
 const MAX_ADMINS = 20;
 const MAX_ADMIN_LENGTH = 200;
 const MAX_ADMINS_LENGTH = 1000;
@@ -91,6 +92,14 @@ export const deploymentConfig = z
       .min(1, 'names no family: nothing could be bought')
       .default(['c6i', 'c7i', 'm6i', 'm7i', 'r6i', 'r7i'])
       .describe('Instance families that may be bought, all of one architecture.'),
+    reservations: z
+      .array(z.string().regex(/^cr-[\da-f]{17}$/, 'is no id of a capacity reservation such as cr-0a1b2c3d4e5f60718'))
+      .max(MAX_RESERVATIONS)
+      .refine((ids) => new Set(ids).size === ids.length, 'names a reservation twice')
+      .default([])
+      .describe(
+        'On-Demand Capacity Reservations whose instances are used before others are bought, at no cost of their own ([more](../deploy.md#capacity-reservations)).',
+      ),
     maxVcpus: z
       .number()
       .int()

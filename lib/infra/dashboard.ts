@@ -98,7 +98,10 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
         left: [metrics.metric('interruptionsExpected', { period: HOUR }), sum(metrics, 'interruptions')],
         right: [sum(metrics, 'modelsRefused'), sum(metrics, 'bidsByHistory')],
       }),
-      graph('Instances', { left: [metrics.metric('liveInstances')], right: [sum(metrics, 'leakedInstances')] }),
+      graph('Instances', {
+        left: [metrics.metric('liveInstances')],
+        right: [sum(metrics, 'leakedInstances'), sum(metrics, 'reservationsUnusable')],
+      }),
     ],
     [
       graph('Interruptions of spot instances that ended, as forecast and as they came, summed over the time shown', {
@@ -115,23 +118,25 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
         right: [metrics.metric('heldJobs', { statistic: cloudwatch.Stats.MAXIMUM })],
       }),
     ],
-    [
-      graph('Dead letters that lie there', {
-        left: [
-          deadLetters.metricApproximateNumberOfMessagesVisible({
-            statistic: cloudwatch.Stats.MAXIMUM,
-            label: 'Messages and events that failed for good.',
-          }),
-        ],
-        leftYAxis: { min: 0 },
-      }),
-      graph('Requests that failed by no fault of the caller’s (5xx), per hour', {
-        left: [rest.metricServerError({ statistic: cloudwatch.Stats.SUM, period: HOUR })],
-        leftYAxis: { min: 0 },
-      }),
-    ],
+    failures({ deadLetters, rest }),
   ];
 }
+
+const failures = ({ deadLetters, rest }: Pick<DashboardProps, 'deadLetters' | 'rest'>): cloudwatch.IWidget[] => [
+  graph('Dead letters that lie there', {
+    left: [
+      deadLetters.metricApproximateNumberOfMessagesVisible({
+        statistic: cloudwatch.Stats.MAXIMUM,
+        label: 'Messages and events that failed for good.',
+      }),
+    ],
+    leftYAxis: { min: 0 },
+  }),
+  graph('Requests that failed by no fault of the caller’s (5xx), per hour', {
+    left: [rest.metricServerError({ statistic: cloudwatch.Stats.SUM, period: HOUR })],
+    leftYAxis: { min: 0 },
+  }),
+];
 
 const heading = (title: string): cloudwatch.IWidget[] => [
   new cloudwatch.TextWidget({ markdown: `# ${title}`, width: 2 * HALF, height: 1 }),

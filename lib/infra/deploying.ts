@@ -12,7 +12,7 @@ import type { EbbtideFunction } from './functions.ts';
 import type { ZoneSubnet } from './network.ts';
 
 export interface DeployingProps {
-  readonly config: Pick<DeploymentConfig, 'families' | 'vpc'>;
+  readonly config: Pick<DeploymentConfig, 'families' | 'reservations' | 'vpc'>;
   readonly subnets: readonly ZoneSubnet[];
   readonly functions: { readonly check: EbbtideFunction; readonly prices: EbbtideFunction };
 }
@@ -26,7 +26,8 @@ export class Deploying extends Construct {
 
   constructor(scope: Construct, id: string, { config, subnets, functions }: DeployingProps) {
     super(scope, id);
-    const { families, vpc } = config;
+    const { families, reservations, vpc } = config;
+    const reserved = reservations.length === 0 ? {} : { Reservations: [...reservations] };
     const zones = subnets.map((s) => s.zone);
     const isGiven = typeof vpc === 'object';
     this.check = new CustomResource(this, 'Region', {
@@ -36,6 +37,7 @@ export class Deploying extends Construct {
       properties: {
         Families: [...families],
         Zones: zones,
+        ...reserved,
         ...(isGiven ? { Vpc: vpc.id, Subnets: subnets.map(({ zone, subnetId }) => `${zone}=${subnetId}`) } : {}),
       } satisfies AskedInput,
     });
@@ -44,7 +46,7 @@ export class Deploying extends Construct {
       resourceType: 'Custom::EbbtidePrices',
       serviceTimeout: PATIENCE,
       // Asked again when these change: a family that is new has no price yet.
-      properties: { Families: [...families], Zones: zones },
+      properties: { Families: [...families], Zones: zones, ...reserved },
     });
     this.prices.node.addDependency(this.check);
   }

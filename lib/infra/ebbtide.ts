@@ -213,6 +213,7 @@ export class Ebbtide extends Construct {
       triggerQueueArn: trigger.queue.queueArn,
       schedules: this.schedules,
       deadLettersArn: trigger.deadLetters.queueArn,
+      reservations: config.reservations,
     };
     return Object.fromEntries(
       FUNCTION_NAMES.map((name) => {
@@ -242,6 +243,7 @@ export class Ebbtide extends Construct {
       image: config.defaultImage,
       settings: { ...config.settings, preset: config.preset },
       draining: config.draining,
+      ...(config.reservations.length === 0 ? {} : { reservations: [...config.reservations] }),
       ...(config.ownerIsCaller ? { ownerIsCaller: true, admins: [...config.admins] } : {}),
     };
     return {

@@ -19,6 +19,8 @@ export interface FunctionFacts {
   readonly memoryMiB: number;
   readonly timeoutS: number;
   readonly rights: readonly RightName[];
+  /** Rights besides, where the configuration names capacity reservations. */
+  readonly rightsOnReservations?: readonly RightName[];
   readonly packaged?: readonly PackagedName[];
   /** Trained models that it asks, by the names of their folders below models/. */
   readonly models?: readonly string[];
@@ -114,6 +116,7 @@ export const FUNCTIONS = {
       'createSpotRole',
       ...TASKS,
     ],
+    rightsOnReservations: ['useReservations'],
   },
   confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
   acquire: {
@@ -135,6 +138,7 @@ export const FUNCTIONS = {
     memoryMiB: 512,
     timeoutS: 120,
     rights: ['readTable', 'writeTable', 'readSpotPrices', 'readListPrices'],
+    rightsOnReservations: ['seeReservations'],
     isUntraced: true,
   },
   archive: {
@@ -149,6 +153,7 @@ export const FUNCTIONS = {
     memoryMiB: 256,
     timeoutS: 60,
     rights: ['seeOffers'],
+    rightsOnReservations: ['seeReservations'],
     isAlone: true,
   },
   sweep: {
@@ -204,6 +209,7 @@ export class EbbtideFunction extends lambda.Function {
       memoryMiB,
       timeoutS,
       rights,
+      rightsOnReservations = [],
       packaged = [],
       models = [],
       isAlone = false,
@@ -224,7 +230,7 @@ export class EbbtideFunction extends lambda.Function {
         resources: [group.logGroupArn],
       }),
     );
-    const granted = rights.map(rightNamed);
+    const granted = [...rights, ...(over.reservations.length === 0 ? [] : rightsOnReservations)].map(rightNamed);
     for (const right of granted) role.addToPolicy(statementOf(right, over, scope));
     acknowledgeWildcards(role, reasonsOf(granted), 'X-Ray has no resource to name.');
     super(scope, id, {

@@ -10,8 +10,8 @@ import {
 } from '../drivers/aws/metrics/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 
-/** What is bought on AWS, and so written: reserved capacity is not. */
-export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand'];
+/** Reserved capacity is written where any is held. */
+export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand', 'reserved'];
 
 /** A sum over those that are there. */
 const SPEND = `SUM([${PURCHASE_OPTIONS.map((_, n) => `spend${n}`).join(', ')}])`;

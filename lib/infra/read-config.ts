@@ -48,7 +48,7 @@ export function readDeployment(sources: ConfigSources): DeploymentConfig {
 /** The command line gives text only: lists are separated by commas, the rest is read as YAML. `account` stays text. */
 function ofContext(key: string, value: unknown): unknown {
   if (typeof value !== 'string' || key === 'account') return value;
-  if (key === 'families') return value.split(',').map((f) => f.trim());
+  if (key === 'families' || key === 'reservations') return value.split(',').map((name) => name.trim());
   return parsed(value, `-c ${CONTEXT_PREFIX}${key}`);
 }
 

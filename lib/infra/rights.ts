@@ -26,6 +26,8 @@ export interface RightsOver {
   readonly triggerQueueArn: string;
   readonly schedules: Schedules;
   readonly deadLettersArn: string;
+  /** Ids of capacity reservations. */
+  readonly reservations: readonly string[];
 }
 
 export interface Right {
@@ -277,6 +279,23 @@ export const RIGHTS = {
       StringEquals: { [`aws:RequestTag/${STACK_TAG}`]: over.name },
       StringEqualsIfExists: { 'ec2:MetadataHttpTokens': 'required' },
     }),
+  },
+  seeReservations: {
+    sid: 'SeeReservations',
+    why: 'Which capacity reservations there are, of which type, where, and how large.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['ec2:DescribeCapacityReservations'],
+    resources: everything,
+  },
+  useReservations: {
+    sid: 'UseReservations',
+    why: 'Launches into the capacity reservations that the configuration names, and no others.',
+    wide: 'A reservation that another account shares bears that account; its id is of one reservation.',
+    actions: ['ec2:RunInstances'],
+    resources: ({ reservations }, scope) => {
+      const { partition, region } = Stack.of(scope);
+      return reservations.map((id) => `arn:${partition}:ec2:${region}:*:capacity-reservation/${id}`);
+    },
   },
   tagAtLaunch: {
     sid: 'TagAtLaunch',

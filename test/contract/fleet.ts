@@ -61,12 +61,15 @@ const type: InstanceType = {
 };
 const DAY_S = 86_400;
 const calm = { atMs: Float64Array.of(at(-DAY_S)), usdPerHour: Float64Array.of(0.03) };
+const RESERVED_INSTANCES: Readonly<Record<string, number>> = { calm: 2, spiky: 1 };
 const market = (zone: string, prices = calm, available: [number, number][] = []) => ({
   type,
   zone,
   onDemandUsdPerHour: 0.1,
   prices,
-  ...(zone === 'calm' ? { reserved: { instances: 2, usdPerHour: 0.02 } } : {}),
+  ...(RESERVED_INSTANCES[zone] === undefined
+    ? {}
+    : { reserved: { instances: RESERVED_INSTANCES[zone], usdPerHour: 0.02 } }),
   availability:
     available.length === 0
       ? null

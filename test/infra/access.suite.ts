@@ -30,6 +30,9 @@ const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   LogInToEcr: ['ecr:GetAuthorizationToken'],
 };
 
+/** What the configuration can add to the rights of the defaults. */
+const RESERVATIONS = ['cr-0a1b2c3d4e5f60718', 'cr-0a1b2c3d4e5f60719'];
+
 describe('rights', () => {
   let roles: readonly Role[];
   beforeAll(() => {
@@ -71,7 +74,8 @@ describe('rights', () => {
 
   it('are explained, and where a resource is a pattern, why it is', () => {
     const explained: Record<string, Right> = Object.fromEntries(Object.values(RIGHTS).map((r) => [r.sid, r]));
-    const ours = roles.flatMap((r) => r.statements).filter((s) => s.sid !== null && explained[s.sid] !== undefined);
+    const everyone = [...roles, ...rolesOf(synthesis({ reservations: RESERVATIONS }).main)];
+    const ours = everyone.flatMap((r) => r.statements).filter((s) => s.sid !== null && explained[s.sid] !== undefined);
     // The ARN that CloudFormation gives of a log group ends in `:*`.
     const isPattern = (r: string): boolean => r.includes('*') || /TaskLogs\w+\.Arn\}$/.test(r);
     const patterns = ours.filter((s) => s.resources.some(isPattern));
@@ -260,6 +264,26 @@ describe('rights', () => {
       { StringEquals: { 'ec2:CreateAction': ['CreateFleet', 'RunInstances'] } },
       { StringEquals: { 'ecs:CreateAction': 'RunTask' } },
     ]);
+  });
+
+  it('on capacity reservations are of those that the configuration names, and none is there without', () => {
+    const text = (of: readonly Role[]): string => JSON.stringify(of.map((r) => r.statements));
+    expect(text(roles)).not.toMatch(/capacity-?reservation/i);
+    const reserving = rolesOf(synthesis({ reservations: RESERVATIONS }).main);
+    const having = (sid: string) =>
+      reserving.flatMap((r) => r.statements.filter((s) => s.sid === sid).map((s) => [r.id.slice(0, 22), s] as const));
+    const [[launching, use] = [], ...others] = having('UseReservations');
+    expect([launching, others]).toEqual(['EbbtideFunctionsActRol', []]);
+    expect(use?.actions).toEqual(['ec2:RunInstances']);
+    expect(use?.resources).toEqual(RESERVATIONS.map((id) => expect.stringMatching(`:\\*:capacity-reservation/${id}$`)));
+    const asking = having('SeeReservations');
+    expect(asking.map(([id]) => id).sort()).toEqual(['EbbtideFunctionsCheckR', 'EbbtideFunctionsPrices']);
+    for (const [, s] of asking)
+      expect(s).toMatchObject({ actions: ['ec2:DescribeCapacityReservations'], resources: ['*'] });
+    // Without the two rights nothing is different.
+    const added = ['UseReservations', 'SeeReservations'];
+    const rest = reserving.map((r) => ({ ...r, statements: r.statements.filter((s) => !added.includes(s.sid ?? '')) }));
+    expect(text(rest)).toBe(text(roles));
   });
 
   it('to buy has one function', () => {

@@ -113,6 +113,12 @@ describe('the configuration of a deployment', () => {
       'userPoolArn',
       /eu-west-2/,
     ],
+    [{ reservations: ['cr-1'] }, 'reservations.0', /no id of a capacity reservation such as cr-0a1b/],
+    [
+      { reservations: Array.from({ length: 2 }, () => `cr-${'0'.repeat(17)}`) },
+      'reservations',
+      /names a reservation twice/,
+    ],
     [{ settings: { preset: 'greedy' } }, 'settings.preset', /set preset itself/],
     [{ settings: { policyModules: ['./mine.ts'] } }, 'settings.policyModules', /local mode and in the simulator only/],
     [{ alarmEmail: 'nobody' }, 'alarmEmail', /e-mail/],
@@ -135,13 +141,19 @@ describe('the configuration of a deployment', () => {
     const config = readDeployment(
       sources(
         { 'ebbtide.config.yaml': 'budgetUsdPerDay: 10\nfamilies: [c6i]\naccount: "012345678901"\n' },
-        { 'ebbtide:budgetUsdPerDay': '25', 'ebbtide:families': 'm6i, r6i', 'ebbtide:keepData': 'false' },
+        {
+          'ebbtide:budgetUsdPerDay': '25',
+          'ebbtide:families': 'm6i, r6i',
+          'ebbtide:reservations': 'cr-0a1b2c3d4e5f60718',
+          'ebbtide:keepData': 'false',
+        },
       ),
     );
     expect(config).toMatchObject({
       account: '012345678901',
       budgetUsdPerDay: 25,
       families: ['m6i', 'r6i'],
+      reservations: ['cr-0a1b2c3d4e5f60718'],
       keepData: false,
     });
   });

@@ -100,6 +100,20 @@ describe('the functions', () => {
     expect(read.POWERTOOLS_METRICS_NAMESPACE).toBe('Ebbtide');
   });
 
+  it('are told of capacity reservations where there are any, and asked for anew when they change', () => {
+    const reservations = ['cr-0a1b2c3d4e5f60718'];
+    const reserving = synthesis({ reservations }).main;
+    const { EBB_CONFIG } = (propertiesOf(reserving, 'act')['Environment'] as { Variables: Record<string, unknown> })
+      .Variables as { EBB_CONFIG: string };
+    expect(JSON.parse(EBB_CONFIG)).toMatchObject({ reservations });
+    for (const type of ['Custom::EbbtideRegion', 'Custom::EbbtidePrices']) {
+      expect(Object.values(resourcesOf(reserving, type))).toMatchObject([
+        { Properties: { Reservations: reservations } },
+      ]);
+      expect(Object.values(resourcesOf(main, type))[0]?.Properties).not.toHaveProperty('Reservations');
+    }
+  });
+
   it('end before those who wait for them: the gateway, the state machine, the queue', () => {
     const timeout = (name: string): number => propertiesOf(main, name)['Timeout'] as number;
     for (const name of ['intake', 'api']) expect(timeout(name)).toBeLessThanOrEqual(29);

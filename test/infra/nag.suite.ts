@@ -13,7 +13,7 @@ const nag = (app: App): AwsSolutionsChecks => new AwsSolutionsChecks(app);
 const CASES: readonly (readonly [string, DeploymentConfigInput])[] = [
   ['the defaults', {}],
   [
-    'a known region, a VPC that is there, tokens, a trial on ARM',
+    'a known region, a VPC that is there, tokens, reservations, a trial on ARM',
     {
       account: '123456789012',
       region: 'eu-central-1',
@@ -23,6 +23,7 @@ const CASES: readonly (readonly [string, DeploymentConfigInput])[] = [
       alarmEmail: 'ops@example.com',
       families: ['c7g'],
       keepData: false,
+      reservations: ['cr-0a1b2c3d4e5f60718'],
     },
   ],
 ];

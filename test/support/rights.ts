@@ -18,6 +18,8 @@ export const NEEDS: Readonly<Record<string, readonly string[]>> = {
   PutObjectTagging: ['s3:PutObjectTagging'],
   DeleteObject: ['s3:DeleteObject'],
   CreateFleet: ['ec2:CreateFleet', 'ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole', 'ssm:GetParameters'],
+  RunInstances: ['ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole', 'ssm:GetParameters'],
+  DescribeCapacityReservations: ['ec2:DescribeCapacityReservations'],
   DescribeInstanceTypeOfferings: ['ec2:DescribeInstanceTypeOfferings'],
   DescribeSubnets: ['ec2:DescribeSubnets'],
   GetProducts: ['pricing:GetProducts'],

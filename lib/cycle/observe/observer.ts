@@ -9,7 +9,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { epochMs, lte, seconds, usd, type EpochMs } from '../../kernel/units.ts';
-import type { Instance, MarketCause } from '../../domain/instance.ts';
+import { isLive, type Instance, type MarketCause } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type JobState } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
@@ -220,14 +220,16 @@ export class Observer {
     const { market } = this.#parts;
     const uses = quotaUses(state, { backOffs: this.#backOffs, pools: this.#pools, at: nowMs });
     const backingOff = backOffsAt(this.#backOffs, nowMs);
+    const full = fullReservations(state.instances.values(), this.#pools);
     return [...this.#pools.values()].map((pool) => {
       const backOff = backingOff.size === 0 ? null : backOffOf(backingOff, pool.id, nowMs);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
         quote: market.quote(pool.id, nowMs),
-        open: backOff === null,
-        closedReason: backOff?.why ?? null,
+        open: backOff === null && !full.has(pool.id),
+        closedReason:
+          backOff?.why ?? (full.has(pool.id) ? `all ${pool.reservedInstances} reserved instances are in use` : null),
         ...(backOff === null ? {} : { backOff: backOffView(backOff) }),
         ...(quota === undefined ? {} : { quota }),
       };
@@ -329,4 +331,19 @@ function noteRefund(state: WorkingState, { id, pool }: Instance, refundedUsd: nu
     text: `instance ${id} is not charged, for the market took it within its first hour: ${refundedUsd.toPrecision(2)} USD refunded`,
     data: { instance: id, pool, usd: refundedUsd },
   });
+}
+
+/** Reserved pools of which as many instances live as are reserved. O(instances) where there are reserved pools. */
+function fullReservations(instances: Iterable<Instance>, pools: ReadonlyMap<PoolId, Pool>): ReadonlySet<PoolId> {
+  const left = new Map(
+    [...pools.values()].flatMap((p) =>
+      p.reservedInstances === undefined ? [] : [[p.id, p.reservedInstances] as const],
+    ),
+  );
+  if (left.size === 0) return new Set();
+  for (const instance of instances) {
+    const reserved = left.get(instance.pool);
+    if (reserved !== undefined && isLive(instance)) left.set(instance.pool, reserved - 1);
+  }
+  return new Set([...left].flatMap(([pool, n]) => (n <= 0 ? [pool] : [])));
 }

@@ -123,8 +123,7 @@ const insufficient = ({ pool, reservationId }: Ec2Instance): Refusal =>
 /** Said of a reservation that is full, not active, or of another type or zone. */
 export const RESERVATION_EXCEEDED: Refusal = {
   code: 'ReservationCapacityExceeded',
-  message:
-    'The requested reservation does not have sufficient compatible and available capacity for this request.',
+  message: 'The requested reservation does not have sufficient compatible and available capacity for this request.',
 };
 
 export const unsupported = (type: string, zone: string): Refusal => ({

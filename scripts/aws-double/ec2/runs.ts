@@ -62,8 +62,7 @@ export class Runs {
       // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html: what failed binds no token.
       return this.#tokens.once(asked.ClientToken, asked, {
         answer: () => this.#run(asked),
-        mismatch: () =>
-          new AwsFault('IdempotentParameterMismatch', 'The client token was used with other parameters'),
+        mismatch: () => new AwsFault('IdempotentParameterMismatch', 'The client token was used with other parameters'),
       });
     }),
   };

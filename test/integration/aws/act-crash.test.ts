@@ -2,7 +2,15 @@ import { describe, expect, it } from '@jest/globals';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import type { Effect, EffectOutcome } from '../../../lib/domain/plan.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { attemptId, effectKey, instanceId, planId, poolId, type EffectKey } from '../../../lib/kernel/ids.ts';
+import {
+  attemptId,
+  effectKey,
+  instanceId,
+  planId,
+  poolId,
+  type EffectKey,
+  type InstanceId,
+} from '../../../lib/kernel/ids.ts';
 import { mib, milliCpu, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Change } from '../../../lib/ports/store.ts';
 import { attempt, instance, job, spec, task } from '../../contract/store-samples.ts';
@@ -15,11 +23,11 @@ const AT_ONCE = 4;
 const WITHIN_MS = 40_000;
 const CALM = poolId('c5.large/calm/spot');
 const EMPTY = poolId('c5.large/empty/spot');
-const [HOST, IDLE, NONE] = ['i-host', 'i-idle', 'i-none'].map(instanceId) as [
-  ReturnType<typeof instanceId>,
-  ReturnType<typeof instanceId>,
-  ReturnType<typeof instanceId>,
-];
+const RESERVED = poolId('c5.large/spiky/reserved');
+/** The last two are one more than the reservation has. */
+const [HOST, IDLE, NONE, KEPT, OVER] = (['host', 'idle', 'none', 'kept', 'over'] as const).map((n) =>
+  instanceId(`i-${n}`),
+) as [InstanceId, InstanceId, InstanceId, InstanceId, InstanceId];
 const [FIRST, SECOND] = [attemptId('j1.main.0.1'), attemptId('j1.main.1.1')];
 
 /** Long enough to be stopped, in wall seconds. */
@@ -35,7 +43,7 @@ const theJob = (() => {
 
 const bid = usdPerHour(0.05);
 /** `ordinal`: of those that are bought together in the pool. */
-const launch = (id: typeof HOST, pool: typeof CALM, ordinal: number): Effect => ({
+const launch = (id: InstanceId, pool: typeof CALM, ordinal: number): Effect => ({
   kind: 'launch',
   key: effectKey(`begin/launch/${pool}/${ordinal}`),
   allocation: effectKey(`begin/launch/${pool}`),
@@ -58,6 +66,8 @@ const BEGIN: readonly Effect[] = [
   launch(HOST, CALM, 0),
   launch(IDLE, CALM, 1),
   launch(NONE, EMPTY, 0),
+  launch(KEPT, RESERVED, 0),
+  launch(OVER, RESERVED, 1),
   start(FIRST, 0),
 ];
 const END: readonly Effect[] = [
@@ -137,7 +147,7 @@ async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<
       return (await observed()).some((o) => o.kind === kind && ('attempt' in o ? o.attempt : o.instance) === of);
     };
     await calm.store.submit([{ job: theJob, idempotency: null }]);
-    const hosts = [HOST, IDLE, NONE].map((id) => instance(id, { state: 'requested', launchedMs: null }));
+    const hosts = [HOST, IDLE, NONE, KEPT, OVER].map((id) => instance(id, { state: 'requested', launchedMs: null }));
     const attempts = [FIRST, SECOND].map((id, index) =>
       attempt(id, { index, instance: HOST, state: 'starting', startedMs: null }),
     );
@@ -150,6 +160,7 @@ async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<
     const [began, over] = [has('attempt-started', FIRST), has('attempt-ended', FIRST)];
     await until('the first task', async () => (await began()) || (await over()));
     await until('the idle instance', has('instance-ready', IDLE));
+    await until('the reserved instance', has('instance-ready', KEPT));
     await plan('end', END, []);
     await until('the end of the first task', has('attempt-ended', FIRST));
     await until('the end of the second task', has('attempt-ended', SECOND));
@@ -180,15 +191,18 @@ function expectOnce({ outcomes, observed, instances, tasks }: Story): void {
   expect(instances.get(HOST)).toMatchObject([{ state: 'running' }]);
   expect(instances.get(IDLE)).toMatchObject([{ state: 'terminated' }]);
   expect(instances.get(NONE)).toBeUndefined();
+  expect(instances.get(KEPT)).toMatchObject([{ state: 'running' }]);
+  expect(instances.get(OVER)).toBeUndefined();
   expect(tasks.map((arns) => arns.length)).toEqual([1, 1]);
   const of = new Map([...outcomes].map(([key, o]) => [key, o.status === 'refused' ? o.why : o.status]));
+  const lacking = [`begin/launch/${EMPTY}/0`, `begin/launch/${RESERVED}/1`];
   for (const { key } of [...BEGIN, ...END]) {
-    expect([key, of.get(key)]).toEqual([key, key === `begin/launch/${EMPTY}/0` ? 'insufficient-capacity' : 'done']);
+    expect([key, of.get(key)]).toEqual([key, lacking.includes(key) ? 'insufficient-capacity' : 'done']);
   }
   const told = (kind: Observation['kind']) =>
     observed.flatMap((o) => (o.kind === kind ? ['attempt' in o ? o.attempt : o.instance] : [])).sort();
-  expect(told('instance-launched')).toEqual([HOST, IDLE]);
-  expect(told('instance-ready')).toEqual([HOST, IDLE]);
+  expect(told('instance-launched')).toEqual([HOST, IDLE, KEPT]);
+  expect(told('instance-ready')).toEqual([HOST, IDLE, KEPT]);
   expect(told('instance-ended')).toEqual([IDLE]);
   expect(told('attempt-started')).toEqual([FIRST, SECOND]);
   expect(told('attempt-ended')).toEqual([FIRST, SECOND]);
@@ -261,7 +275,10 @@ describe('acting on AWS and observing it', () => {
     times: 3,
   });
   it.each<[string, KnobSettings]>([
-    ['connections break', { faults: ['CreateFleet', 'RunTask', 'StopTask', 'TerminateInstances'].map(cut) }],
+    [
+      'connections break',
+      { faults: ['CreateFleet', 'RunInstances', 'RunTask', 'StopTask', 'TerminateInstances'].map(cut) },
+    ],
     ['AWS fails', { faults: [{ action: '*', code: 'InternalError', times: 12 }] }],
     ['calls are throttled', { throttle: { '*': { ratePerS: 12, burst: 2 } } }],
     ['events come twice and in any order', { events: { duplicate: 0.5, reorderWindow: 4 } }],
@@ -269,7 +286,7 @@ describe('acting on AWS and observing it', () => {
     [
       'all of it happens',
       {
-        faults: [cut('CreateFleet'), cut('RunTask')],
+        faults: [cut('CreateFleet'), cut('RunInstances'), cut('RunTask')],
         throttle: { '*': { ratePerS: 20, burst: 4 } },
         events: { duplicate: 0.3, lose: 0.2, reorderWindow: 3 },
       },

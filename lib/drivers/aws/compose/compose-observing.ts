@@ -7,6 +7,7 @@ import { refreshListPrices } from '../market/price-list.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
 import { PriceBook } from '../market/price-book.ts';
 import { fetchPrices } from '../market/prices.ts';
+import { refreshReservations } from '../market/reservations.ts';
 import { struckAt } from '../cycle/strike.ts';
 
 /** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
@@ -36,8 +37,9 @@ async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices
   }
   const changes = await fetchPrices(feed, now);
   const onDemand = await refreshListPrices(of.priceList(), now);
+  const reserved = await refreshReservations(of.reservations(), now);
   const pools = isDeploying ? (await of.market().prices()).trace.pools.length : null;
-  return { changes, onDemand, pools };
+  return { changes, onDemand, reserved, pools };
 }
 
 /**

@@ -58,6 +58,7 @@ export function storePartsOf(environment: Environment): StoreParts {
   const zones = [...environment.EBB_SUBNETS.keys()];
   const deployment = tokenOf('deployment', environment.EBB_VERSION, ...types, ...zones);
   const historyS = historyNeededS(config.settings.priceHistoryS);
+  const { reservations } = config;
   const startCycle = async (execution: string): Promise<void> => {
     const { startExecution } = await import('../cycle/executions.ts');
     await startExecution(at, environment.EBB_STATE_MACHINE, execution);
@@ -79,7 +80,16 @@ export function storePartsOf(environment: Environment): StoreParts {
         }),
     ),
     market: once(
-      () => new AwsMarket({ book: new PriceBook(table()), historyS, zones, types, deployment, now: () => clock.now() }),
+      () =>
+        new AwsMarket({
+          book: new PriceBook(table()),
+          historyS,
+          zones,
+          types,
+          reservations,
+          deployment,
+          now: () => clock.now(),
+        }),
     ),
     wake: once(() => new Wake({ table: table(), nowMs: wallMs, random: uniform, start: startCycle })),
     clock,

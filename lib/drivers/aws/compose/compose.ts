@@ -20,9 +20,11 @@ import { classify, faultOf } from '../errors.ts';
 import { awsFleet, type AwsFleetOnAws } from '../fleet/compose-fleet.ts';
 import { keptKey } from '../fleet/marks.ts';
 import { historyNeededS } from '../market/aws-market.ts';
+import { openReservations } from '../market/known-reservations.ts';
 import { PriceBook } from '../market/price-book.ts';
 import { priceListRegion, type PriceListParts } from '../market/price-list.ts';
 import type { PriceFeedParts } from '../market/prices.ts';
+import type { ReservationParts } from '../market/reservations.ts';
 import { Spent } from '../metrics/spent.ts';
 import { logger, measure } from '../lambda/stack.ts';
 import type { Table } from '../store/dynamo-table.ts';
@@ -35,6 +37,7 @@ export interface Parts extends StoreParts {
   readonly windowEnds: () => WindowEnds | null;
   readonly feed: () => PriceFeedParts;
   readonly priceList: () => PriceListParts;
+  readonly reservations: () => ReservationParts;
 }
 
 export const partsOf = (environment: Environment): Parts => partsOver(storePartsOf(environment));
@@ -63,6 +66,7 @@ function partsOver(of: StoreParts): Parts {
       launchTemplate: environment.EBB_LAUNCH_TEMPLATE,
       launchTemplateVersion: environment.EBB_LAUNCH_TEMPLATE_VERSION,
       subnets,
+      reservations: (pool) => openReservations(table(), pool, config.reservations),
       cluster: environment.EBB_CLUSTER,
       image: config.image,
       logGroup: environment.EBB_LOG_GROUP,
@@ -85,6 +89,13 @@ function partsOver(of: StoreParts): Parts {
     windowEnds: once(() => windowEndsOf(environment, table())),
     feed: () => ({ client: ec2(), table: table(), types, zones, historyS }),
     priceList: () => ({ client: pricing(), table: table(), region, types }),
+    reservations: () => ({
+      client: ec2(),
+      table: table(),
+      named: config.reservations,
+      families: config.families,
+      zones,
+    }),
   };
 }
 

@@ -34,6 +34,8 @@ export const lambdaConfig = z.strictObject({
   ownerIsCaller: z.boolean().default(false),
   /** Patterns of callers (lib/api/access.ts). */
   admins: z.array(z.string()).default([]),
+  /** Ids of capacity reservations. */
+  reservations: z.array(z.string()).default([]),
 });
 /** The deployment's limits, with the name under which a person knows them. */
 export const limitsOf = ({ vcpus }: Pick<z.output<typeof lambdaConfig>, 'vcpus'>): Limits => ({

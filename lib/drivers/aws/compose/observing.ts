@@ -3,12 +3,15 @@ import type { EbbError } from '../../../kernel/errors.ts';
 import type { FleetEvent } from '../fleet/event-notices.ts';
 import type { Swept } from '../fleet/sweep.ts';
 import type { ListSource } from '../market/list-prices.ts';
+import type { ReservationsRead } from '../market/reservations.ts';
 
 export interface FetchedPrices {
   /** Changes of spot prices that were new. */
   readonly changes: number;
   /** Where on-demand prices are from; null: they were not due. */
   readonly onDemand: ListSource | null;
+  /** What EC2 says of capacity reservations; null: the deployment names none. */
+  readonly reserved: ReservationsRead | null;
   /** Pools that have a price now; counted when a deployment asks, else null. */
   readonly pools: number | null;
 }

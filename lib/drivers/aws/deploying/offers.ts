@@ -12,6 +12,7 @@ import {
 import { z } from 'zod';
 import { EbbError, type Issue, messageOf } from '../../../kernel/errors.ts';
 import { classify, faultOf } from '../errors.ts';
+import { describeReservations, reservationIssues } from '../market/reservations.ts';
 
 /** Properties of the custom resource: the construct sets them (lib/infra/deploying.ts). */
 export const askedOf = z.object({
@@ -20,6 +21,8 @@ export const askedOf = z.object({
   /** Of a VPC that was there before: its id, and `zone=subnet`. Of one that is made with the rest: none. */
   Vpc: z.string().optional(),
   Subnets: z.array(z.string().regex(/^[^=]+=[^=]+$/)).default([]),
+  /** Ids of capacity reservations. */
+  Reservations: z.array(z.string().min(1)).default([]),
 });
 export type Asked = z.output<typeof askedOf>;
 export type AskedInput = z.input<typeof askedOf>;
@@ -33,11 +36,13 @@ export interface Checked {
   readonly lacking: ReadonlyMap<string, readonly string[]>;
   /** A type of each family that is offered. */
   readonly types: ReadonlyMap<string, string>;
+  /** What is worth knowing of capacity reservations that can be used. */
+  readonly notes: readonly Issue[];
 }
 
 /**
  * Throws `usage` with every finding: a family that no zone has, zones without any of them, subnets that are elsewhere,
- * or an account that may not even ask.
+ * capacity reservations that cannot be used, or an account that may not even ask.
  */
 export async function checkRegion(client: EC2Client, asked: Asked): Promise<Checked> {
   const { Families: families, Zones: zones } = asked;
@@ -56,12 +61,14 @@ export async function checkRegion(client: EC2Client, asked: Asked): Promise<Chec
     });
   }
   issues.push(...(await allowed('vpc', () => misplaced(client, asked))));
+  const { failures, notes } = await allowed('reservations', () => reserved(client, asked));
+  issues.push(...failures);
   if (issues.length > 0) {
     const what = 'this region does not have what the configuration asks for';
     throw new EbbError('usage', { what, issues, next: 'docs/deploy.md lists every key' });
   }
   const lacking = zones.map((zone) => [zone, families.filter((family) => !has(family, zone))] as const);
-  return { lacking: new Map(lacking.filter(([, missing]) => missing.length > 0)), types: offered.types };
+  return { lacking: new Map(lacking.filter(([, missing]) => missing.length > 0)), types: offered.types, notes };
 }
 
 interface Offered {
@@ -114,6 +121,11 @@ async function misplaced(client: EC2Client, { Vpc, Subnets }: Asked): Promise<Is
     if (Vpc !== undefined && VpcId !== Vpc) return [{ at, message: `${subnet} is not in ${Vpc} but in ${VpcId}` }];
     return [];
   });
+}
+
+async function reserved(client: EC2Client, { Families: families, Zones: zones, Reservations: named }: Asked) {
+  if (named.length === 0) return { failures: [], notes: [] };
+  return reservationIssues(await describeReservations(client), named, { families, zones });
 }
 
 /** Says of a refused question which right is lacking. */

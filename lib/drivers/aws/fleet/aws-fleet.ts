@@ -84,11 +84,7 @@ export class AwsFleet implements Fleet {
     return requests.map((r) => outcomes.get(r.instance) ?? DONE);
   }
 
-  async #launchGroup(
-    { id, requests }: LaunchGroup,
-    made: Made[],
-    full: FullPools,
-  ): Promise<readonly EffectOutcome[]> {
+  async #launchGroup({ id, requests }: LaunchGroup, made: Made[], full: FullPools): Promise<readonly EffectOutcome[]> {
     const { inbox } = this.#parts;
     const known = new Map((await inbox.records(requests.map((r) => r.instance))).map((r) => [r.instance, r]));
     const open = requests.filter((r) => !known.has(r.instance));
@@ -366,7 +362,7 @@ function whyClosed({ instance, gone: end, warnedMs }: InstanceRecord): string {
 const isLackOfCapacity = (outcome: Unsuccessful): boolean =>
   outcome.status === 'refused' && outcome.why === 'insufficient-capacity';
 
-/** Launches of one reserved pool come after one another: the first get what there is, and the rest need not be asked. */
+/** Launches of one reserved pool come one after another: once one is refused, the rest need not be asked for. */
 const inTurns = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
   ...Map.groupBy(groups, (group) => {
     const pool = group.requests[0]?.pool;

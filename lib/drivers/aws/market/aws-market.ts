@@ -8,6 +8,7 @@ import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
 import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
+import { poolOf, reservedPrices, type ReservedPool } from './known-reservations.ts';
 import type { PriceBook } from './price-book.ts';
 
 /**
@@ -38,15 +39,15 @@ export const offeredType = (type: InstanceType): InstanceType => ({
  */
 function marketOf(trace: MarketTrace, now: () => EpochMs, isOpen: (pool: Pool) => boolean): Market {
   const closed = new Set(trace.pools.filter((p) => !isOpen(p)).map((p) => p.id));
-  const list = new Map(trace.pools.filter((p) => p.option !== 'spot').map((p) => [p.id, p.onDemandUsdPerHour]));
+  const list = new Map(trace.pools.filter((p) => p.option === 'on-demand').map((p) => [p.id, p.onDemandUsdPerHour]));
   return {
     pools: () => trace.pools,
     quote: (pool: PoolId, at: EpochMs): UsdPerHour | null => {
       if (closed.has(pool)) return null;
       const price = list.get(pool);
       if (price !== undefined) return price;
-      const spot = priceAt(trace.prices(pool), least(at, now()));
-      return spot === null ? null : usdPerHour(spot);
+      const known = priceAt(trace.prices(pool), least(at, now()));
+      return known === null ? null : usdPerHour(known);
     },
     history: (pool, from, to) => stepsKnown(trace.prices(pool), from, to, now()),
   };
@@ -57,6 +58,8 @@ export interface AwsMarketParts {
   readonly historyS: number;
   readonly zones: readonly string[];
   readonly types: readonly string[];
+  /** Ids of capacity reservations; absent: none. */
+  readonly reservations?: readonly string[];
   readonly now: () => EpochMs;
   /** Which deployment this is: what an earlier one found not to be on offer is tried again. */
   readonly deployment?: string;
@@ -70,7 +73,8 @@ export interface AwsPrices extends KnownMarket {
 /**
  * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a
  * spot price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's
- * (list-prices.ts), or the catalogue's until they are known.
+ * (list-prices.ts), or the catalogue's until they are known. A reserved pool is one that a capacity reservation was
+ * ever seen in; one that takes no instances now quotes no price.
  */
 export class AwsMarket {
   readonly #parts: AwsMarketParts;
@@ -84,26 +88,30 @@ export class AwsMarket {
 
   async prices(): Promise<AwsPrices> {
     const { book, now, historyS, types, zones, deployment } = this.#parts;
-    const { checkedMs, listedMs, closed } = await book.read(deployment);
+    const { checkedMs, listedMs, reservedMs, closed } = await book.read(deployment);
     const known = this.#known;
-    const version = `${checkedMs} ${listedMs} ${[...closed].sort().join()}`;
+    const version = `${checkedMs} ${listedMs} ${reservedMs} ${[...closed].sort().join()}`;
     if (known?.version === version) return known;
     const nowMs = raw(now());
     // What a clock that is ahead of this one has fetched is read all the same: it is shown when its time has come here,
     // too.
     const toMs = Math.max(nowMs, checkedMs ?? nowMs);
     const fromMs = nowMs - historyS * 1000;
-    const [prices, list] = await Promise.all([
+    const [prices, list, reserved] = await Promise.all([
       checkedMs === null ? new Map<string, SpotMarket['prices']>() : book.prices({ fromMs, toMs, checkedMs }),
       listedMs === null ? null : book.list(),
+      reservedMs === null ? [] : book.reserved(),
     ]);
     const onDemand = sourceOf(list, types);
     const header = { name: nameOf(onDemand), startMs: epochMs(fromMs), endMs: epochMs(toMs) };
-    const trace = traceOf(header, this.#markets(prices, list));
+    const trace = withReserved(traceOf(header, this.#markets({ prices, list, reserved })), reserved);
+    const full = this.#closedReservations(reserved);
+    const isOpen = ({ id, type, zone }: Pool): boolean =>
+      types.includes(type.name) && zones.includes(zone) && !closed.has(id) && !full.has(id);
     this.#known = {
       trace,
       market: {
-        ...marketOf(trace, now, (p) => types.includes(p.type.name) && zones.includes(p.zone) && !closed.has(p.id)),
+        ...marketOf(trace, now, isOpen),
         completeUntil: () => (checkedMs === null ? null : least(epochMs(checkedMs), now())),
       },
       checkedMs,
@@ -113,9 +121,17 @@ export class AwsMarket {
     return this.#known;
   }
 
-  #markets(prices: ReadonlyMap<string, SpotMarket['prices']>, list: ListPrices | null): SpotMarket[] {
-    return [...prices].flatMap(([key, steps]) => {
+  /** Pools whose reservations take no instances now, or are named no more. */
+  #closedReservations(reserved: readonly ReservedPool[]): ReadonlySet<PoolId> {
+    const { reservations = [] } = this.#parts;
+    return new Set(reserved.filter((p) => !p.ids.some((id) => reservations.includes(id))).map(poolOf));
+  }
+
+  #markets({ prices, list, reserved }: Known): SpotMarket[] {
+    const instances = new Map(reserved.map((p) => [`${p.type}/${p.zone}`, p.instances]));
+    return [...new Set([...prices.keys(), ...instances.keys()])].flatMap((key) => {
       const [type = '', zone = ''] = key.split('/');
+      const there = instances.get(key);
       const entry = this.#catalogue.entry(type, this.#parts.now());
       if (entry === null) return [];
       return [
@@ -123,12 +139,29 @@ export class AwsMarket {
           type: offeredType(entry.type),
           zone,
           onDemandUsdPerHour: list?.usdPerHour[type] ?? raw(entry.onDemandUsdPerHour),
-          prices: steps,
+          prices: prices.get(key) ?? NO_PRICES,
           availability: null,
+          ...(there === undefined ? {} : { reserved: { instances: there, usdPerHour: 0 } }),
         },
       ];
     });
   }
+}
+
+interface Known {
+  readonly prices: ReadonlyMap<string, SpotMarket['prices']>;
+  readonly list: ListPrices | null;
+  readonly reserved: readonly ReservedPool[];
+}
+
+const NO_PRICES: SpotMarket['prices'] = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };
+
+/** The trace with what reserved pools cost at each time. */
+function withReserved(trace: MarketTrace, reserved: readonly ReservedPool[]): MarketTrace {
+  if (reserved.length === 0) return trace;
+  const onDemand = new Map(trace.pools.map((p) => [p.id, raw(p.onDemandUsdPerHour)]));
+  const prices = new Map(reserved.map((p) => [poolOf(p), reservedPrices(p, onDemand.get(poolOf(p)) ?? 0)] as const));
+  return { ...trace, prices: (pool) => prices.get(pool) ?? trace.prices(pool) };
 }
 
 /** Says whose on-demand prices these are, for they decide what counts as saved. */

@@ -3,12 +3,13 @@
  * nothing of EC2's.
  *
  *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
- *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts
+ *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts and known-reservations.ts
  *
  * Written by prices.ts. Days that are over never change, so a process reads each of them once.
  */
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../../../market/price-steps.ts';
+import { readReservedPools, type ReservedPool } from './known-reservations.ts';
 import { readListPrices, type ListPrices } from './list-prices.ts';
 import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
 import { pricesOf, PRICES_STATE } from '../store/keys.ts';
@@ -53,11 +54,13 @@ export class PriceBook {
   }
 
   /**
-   * When EC2 and the price list were last read, engine time, null: never; and the pools that `deployment` has closed.
+   * When EC2, the price list and capacity reservations were last read, engine time, null: never; and the pools that
+   * `deployment` has closed.
    */
   async read(deployment = ''): Promise<{
     readonly checkedMs: number | null;
     readonly listedMs: number | null;
+    readonly reservedMs: number | null;
     readonly closed: ReadonlySet<string>;
   }> {
     const item = await this.#table.get(PRICES_STATE);
@@ -68,6 +71,7 @@ export class PriceBook {
     return {
       checkedMs: at('checkedMs'),
       listedMs: at('listedMs'),
+      reservedMs: at('reservedMs'),
       closed: new Set(closed.map((name) => name.slice(CLOSED.length))),
     };
   }
@@ -80,6 +84,11 @@ export class PriceBook {
   /** On-demand prices of the region; null when they were never read. */
   list(): Promise<ListPrices | null> {
     return readListPrices(this.#table);
+  }
+
+  /** Pools of capacity reservations. */
+  reserved(): Promise<readonly ReservedPool[]> {
+    return readReservedPools(this.#table);
   }
 
   /**

@@ -38,10 +38,14 @@ export async function measureSnapshot(
     if (launchedMs === null) continue;
     const rate = priceOf(view, market, nowMs);
     rates.set(view.pool.option, (rates.get(view.pool.option) ?? 0) + rate);
-    onDemandRate += raw(view.pool.onDemandUsdPerHour);
+    // A reservation is paid for whether it is used or not: its use saves nothing.
+    onDemandRate += view.pool.option === 'reserved' ? rate : raw(view.pool.onDemandUsdPerHour);
     accruedUsd += (rate * Math.max(0, raw(nowMs) - Math.max(raw(launchedMs), startOfDay(raw(nowMs))))) / 3_600_000;
   }
   for (const option of ['spot', 'on-demand'] as const) measure('spendRate', rates.get(option) ?? 0, option);
+  // Most deployments have none of it.
+  const reservedRate = rates.get('reserved');
+  if (reservedRate !== undefined) measure('spendRate', reservedRate, 'reserved');
   measure('onDemandRate', onDemandRate);
   measure('spentToday', (await spent.on(raw(nowMs))) + accruedUsd);
 }

@@ -48,6 +48,13 @@ export const METRICS = {
     from: 'look',
     about: 'Age of the newest price check when a decision used it.',
   },
+  reservationsUnusable: {
+    name: 'ReservationsUnusable',
+    unit: 'Count',
+    from: 'prices',
+    about:
+      'Capacity reservations of the configuration that cannot be used: all of them where EC2 does not say what they are.',
+  },
   spendRate: {
     name: 'SpendRate',
     unit: 'None',

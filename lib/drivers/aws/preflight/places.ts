@@ -11,7 +11,7 @@ import type { AskedInput } from '../deploying/offers.ts';
 /** `vpc` of the configuration (lib/infra/config.ts). */
 export type VpcChoice = 'new' | 'default' | { readonly id: string; readonly subnets: Readonly<Record<string, string>> };
 
-export type Places = Omit<AskedInput, 'Families'>;
+export type Places = Omit<AskedInput, 'Families' | 'Reservations'>;
 
 /** Throws `usage` where there is no such place. Faults of EC2 are thrown as they are. */
 export async function placesOf(

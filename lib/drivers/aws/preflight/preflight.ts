@@ -41,6 +41,7 @@ export interface Configured extends Made {
   readonly vpc: VpcChoice;
   readonly zones: number;
   readonly families: readonly string[];
+  readonly reservations: readonly string[];
   readonly maxVcpus: number;
   readonly name: string;
   readonly cycleConcurrency: number;
@@ -113,7 +114,9 @@ async function capacity(
 ): Promise<string | undefined> {
   try {
     const places = await placesOf(ec2, config);
-    const { lacking, types } = await checkRegion(ec2, askedOf.parse({ Families: config.families, ...places }));
+    const asked = { Families: config.families, Reservations: config.reservations, ...places };
+    const { lacking, types, notes } = await checkRegion(ec2, askedOf.parse(asked));
+    found.notes.push(...notes);
     for (const [zone, families] of lacking) {
       found.notes.push({ at: 'families', message: `${zone} has no ${families.join(', ')}: other zones have` });
     }

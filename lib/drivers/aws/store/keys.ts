@@ -123,11 +123,12 @@ export const WINDOWS: Key = { pk: 'WINDOWS', sk: 'WINDOWS' };
 export const spentKey = (day: string): Key => ({ pk: 'SPENT', sk: day });
 
 /**
- * When prices were asked for, on-demand prices, and changes of spot prices by day and pool (price-book.ts,
- * list-prices.ts).
+ * When prices were asked for, on-demand prices, capacity reservations, and changes of spot prices by day and pool
+ * (price-book.ts, list-prices.ts, known-reservations.ts).
  */
 export const PRICES_STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 export const PRICE_LIST: Key = { pk: 'PRICES', sk: 'LIST' };
+export const RESERVED: Key = { pk: 'PRICES', sk: 'RESERVED' };
 export const pricesOf = (day: string): string => `PRICES#${day}`;
 export const pricesKey = (day: string, pool: string): Key => ({ pk: pricesOf(day), sk: pool });
 

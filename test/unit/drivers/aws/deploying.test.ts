@@ -70,6 +70,16 @@ describe('the check of the region, as CloudFormation asks for it', () => {
     expect(absent?.Reason).toMatch(/vpc\.subnets: The subnet ID 'subnet-0a1b2c3d' does not exist/);
   });
 
+  it('finds capacity reservations that are not there, or of what is not bought', async () => {
+    const [[pool = '', id = ''] = []] = double.reservations;
+    expect(pool).toBe('c5.large/calm/reserved');
+    expect(await ask({ Families: ['c5'], Zones: ZONES, Reservations: [id] })).toMatchObject({ Status: 'SUCCESS' });
+    const elsewhere = await ask({ Families: ['c5'], Zones: ['spiky'], Reservations: [id, 'cr-00000000000000000'] });
+    expect(elsewhere?.Status).toBe('FAILED');
+    expect(elsewhere?.Reason).toMatch(`reservations: ${id} is in calm, and there are subnets in spiky`);
+    expect(elsewhere?.Reason).toMatch('reservations: cr-00000000000000000 is not in this account and region');
+  });
+
   it('says when the account may not ask', async () => {
     double.knobs.set({
       faults: [

@@ -8,6 +8,7 @@ import { preflight, type Configured, type Preflight } from '../../../../lib/driv
 import { EbbError } from '../../../../lib/kernel/errors.ts';
 import { trace, START_MS } from '../../../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble } from '../../../../scripts/aws-double/double.ts';
+import { poolKey } from '../../../../lib/domain/pool.ts';
 import { pool } from '../../../support/builders.ts';
 
 const ACCOUNT = '111122223333';
@@ -60,6 +61,7 @@ const CONFIG: Configured = {
   vpc: 'new',
   zones: 2,
   families: ['c5'],
+  reservations: [],
   auth: 'iam',
   maxVcpus: 256,
   cycleConcurrency: 4,
@@ -276,6 +278,25 @@ describe('preflight', () => {
     // IAM is one for all regions.
     expect(asked.find((a) => a.action === 'GetRole')?.authorization).toContain('/us-east-1/iam/');
     expect(asked[0]?.authorization).toContain('/eu-central-1/sts/');
+  });
+
+  it('looks at capacity reservations: what stops, and what is to be known', async () => {
+    const ids = double.reservations;
+    const [expired = '', open = ''] = ['calm', 'spiky'].map((zone) => ids.get(poolKey('c5.large', zone, 'reserved')));
+    double.knobs.set({
+      reservations: {
+        'c5.large/calm/reserved': { state: 'expired' },
+        'c5.large/spiky/reserved': { instanceMatchCriteria: 'open' },
+      },
+    });
+    const config = { zones: 4, reservations: [expired, open] };
+    const wrong = said(await look(config));
+    expect(wrong).toEqual([[`reservations: ${expired} is expired; leave it out, or name one that is active`], []]);
+    expect(said(await look({ ...config, reservations: [open] }))).toEqual([
+      [],
+      [expect.stringMatching(`reservations: ${open} is open: .*make it targeted`)],
+    ]);
+    double.knobs.set({ reservations: {} });
   });
 
   it('says that credentials have expired, and asks nothing more', async () => {

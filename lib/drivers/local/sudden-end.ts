@@ -1,9 +1,9 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Has `discard` done when the process ends before its work is: by an exit, or by a signal that nobody else listens to,
- * of which the process then dies as it would have. Where somebody does listen, it is for them to end it. Returns how to
- * stop watching.
+ * Runs `discard` when the process ends before its work is done: by an exit, or by a signal without another listener, of
+ * which the process then dies as usual. With another listener, ending is that listener's task. Returns a function that
+ * stops watching.
  */
 export function onSuddenEnd(discard: () => void): () => void {
   const onSignal = (signal: (typeof SIGNALS)[number]): void => {

@@ -8,13 +8,12 @@ import { hasCode } from '../fleet/files.ts';
 import { matchingFiles } from '../fleet/matching-files.ts';
 
 /**
- * Entries of folders that one submission may look at, for a short pattern. What is not found within them is left to the
- * task itself.
+ * Folder entries that one submission may examine, for a short pattern. Files not found within them are left to the task
+ * itself.
  */
 const MAX_ENTRIES = 20_000;
 /**
- * Characters of a pattern, its braces written out, that make an entry count once more: each is compared with all of
- * them.
+ * Characters of a pattern, braces written out, that cost as much as one entry: each entry is compared with all of them.
  */
 const CHARACTERS_PER_ENTRY = 256;
 /** Tasks named in one message. */
@@ -36,11 +35,11 @@ class Budget {
   }
 }
 
-/** How long a folder that was there is taken to be there still, wall ms: jobs of a batch share their folders. */
+/** Time for which an existing folder counts as still there, wall ms: jobs of a batch share their folders. */
 const FOLDER_FRESH_MS = 1000;
 const MAX_FOLDERS = 1000;
 
-/** Folders that were there a moment ago. Those that were not are looked at anew: they may have been made since. */
+/** Cache of existing folders. Missing ones are examined again, because they may have been made since. */
 export class FoldersAtHand {
   readonly #seenMs = new Map<string, number>();
   readonly #nowMs: () => number;
@@ -50,7 +49,7 @@ export class FoldersAtHand {
     this.#nowMs = nowMs;
   }
 
-  /** What is wrong with the folder; null where it is there. */
+  /** Fault of the folder; null if it is there. */
   async faultOf(folder: string): Promise<string | null> {
     const nowMs = this.#nowMs();
     const seenMs = this.#seenMs.get(folder);
@@ -64,15 +63,15 @@ export class FoldersAtHand {
 
 /**
  * Refuses a job whose files cannot be there when its first tasks start: the working directory or an input is missing
- * now, and nothing of the job or before it makes them. Stages that wait for others are not looked at, nor are jobs that
- * wait for jobs. Throws `job.input-missing` with every finding. O(MAX_ENTRIES) at most.
+ * now, and nothing makes it. Stages that wait for others are skipped, and so are jobs that wait for jobs. Throws
+ * `job.input-missing` with every finding. O(MAX_ENTRIES) at most.
  */
 export async function refuseMissingFiles(spec: JobSpec, folders: FoldersAtHand): Promise<void> {
   if (spec.after.length > 0) return;
   const issues: Issue[] = [];
-  const look = { budget: new Budget(), folders };
+  const search = { budget: new Budget(), folders };
   for (const stage of spec.stages) {
-    if (stage.dependsOn.length === 0) issues.push(...(await missingOf(stage, look)));
+    if (stage.dependsOn.length === 0) issues.push(...(await missingOf(stage, search)));
   }
   const [first] = issues;
   if (first === undefined) return;
@@ -108,7 +107,7 @@ async function missingOf(
   return issues;
 }
 
-/** For which tasks, where the pattern has an index. */
+/** Tasks concerned, for a pattern with an index. */
 function tasksText(indexes: readonly (number | null)[]): string {
   const named = indexes.filter((i) => i !== null);
   if (named.length === 0) return '';
@@ -126,7 +125,7 @@ async function folderFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Whether a pattern matches something, or the budget does not tell. */
+/** True if a pattern matches something, or if the budget is exhausted. */
 async function mayMatch(pattern: string, folder: string, budget: Budget): Promise<boolean> {
   const cost = 1 + Math.floor(globSize(pattern).characters / CHARACTERS_PER_ENTRY);
   try {
@@ -139,7 +138,7 @@ async function mayMatch(pattern: string, folder: string, budget: Budget): Promis
     return false;
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false;
-    // The task says what it cannot read, should it be so still.
+    // The task reports an unreadable file, if it is still unreadable then.
     if (
       error instanceof BudgetSpent ||
       error instanceof RangeError ||

@@ -11,10 +11,10 @@ export const ownFolders = (dir: string): string => join(dir, 'work');
 export const ownFolder = (dir: string, job: string): string => join(ownFolders(dir), job);
 
 const marks = (dir: string): string => join(ownFolders(dir), '.named');
-/** Mark of who names the folder of all of them. */
+/** Name part of the folder of all of them. */
 const ALL = '.all';
 
-/** Whether the engine gives folders such names. */
+/** True for names that the engine gives to folders. */
 export const isOwnName = (name: string): boolean => name.startsWith('j-') && timeOfText(name.slice(2)) !== null;
 
 /** Working directories remembered, so that jobs that name the same one cost nothing. */

@@ -31,7 +31,7 @@ import {
 import type { DatasetSource } from './dataset-folder.ts';
 
 /**
- * What observed interruptions say (lib/market/forecast/hazard.ts), beside the columns of every data set: samples x
+ * Answers of observed interruptions (lib/market/forecast/hazard.ts), beside the columns of every data set: samples x
  * LABEL_HORIZONS_S.
  */
 export const OBSERVED_COLUMN = 'observed';
@@ -58,7 +58,7 @@ export interface CapacityDatasetPlan extends Omit<CapacityPlan, 'unseen'> {
   readonly unseenShare: number;
 }
 
-/** What an engine's own instances tell, by a name for people. */
+/** Record of an engine's own instances, with a name for people. */
 export interface RecordSource {
   readonly name: string;
   readonly record: CapacityRecord;
@@ -146,7 +146,7 @@ async function filled(partial: string, { names, drawn, plan, isCensored, onProgr
   };
 }
 
-/** The configured prior of the default settings: a data set is not of one deployment. */
+/** The prior of the default settings: a data set belongs to no deployment. */
 const PRIOR = schedulerConfig.parse({});
 
 function write(
@@ -183,7 +183,7 @@ function summaryOf(
   };
 }
 
-/** SHA-256 of the series: pools, instants and what was available from each on, in their order. */
+/** SHA-256 of the series: pools, instants and availability, in their order. */
 function seriesDigest(trace: MarketTrace): string {
   const hash = createHash('sha256');
   for (const pool of seriesOf(trace)) {
@@ -196,7 +196,7 @@ function seriesDigest(trace: MarketTrace): string {
   return hash.digest('hex');
 }
 
-/** SHA-256 of what the instances tell. */
+/** SHA-256 of the record of instances. */
 const recordDigest = ({ lives, refusals }: CapacityRecord): string =>
   createHash('sha256')
     .update(JSON.stringify([lives, refusals]))

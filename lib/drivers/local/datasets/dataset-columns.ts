@@ -1,39 +1,38 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextPass } from 'node:timers/promises';
 import { EbbError } from '../../../kernel/errors.ts';
 import { NpyWriter, type NpyType } from './npy-file.ts';
 import { onSuddenEnd } from '../sudden-end.ts';
 
 /**
  * The folder of a data set: one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial`
- * and renamed when it is complete, like market files (market-file.ts), so that nobody trains on half of one.
+ * and renamed when complete, like market files (market-file.ts), so that nobody trains on half of one.
  */
 export const DATASET_VERSION = 1;
 const MANIFEST = 'manifest.json';
 
-/** How many rows of a source have been drawn. */
+/** Rows of a source drawn so far. */
 export interface DatasetProgress {
   readonly source: string;
   readonly rows: number;
 }
 
-/** So many rows at a time: between them somebody may ask to stop, and is heard. */
+/** Rows between two pauses, in which a request to stop is heard. */
 const ROWS_AT_A_TIME = 10_000;
 
 /**
- * Tells of every ROWS_AT_A_TIME rows, and lets the process hear what it was sent. What `onProgress` throws ends the
- * drawing.
+ * Reports progress every ROWS_AT_A_TIME rows, and yields to the event loop. A throw of `onProgress` ends the drawing.
  */
 export async function told(progress: DatasetProgress, onProgress: (progress: DatasetProgress) => void): Promise<void> {
   if (progress.rows % ROWS_AT_A_TIME !== 0) return;
-  await turn();
+  await nextPass();
   onProgress(progress);
 }
 
 /**
- * Throws `usage` when the folder is not empty. `fill` writes the columns and answers with the manifest; what it throws
- * leaves nothing, nor does an end of the process before it is done.
+ * Throws `usage` if the folder is not empty. `fill` writes the columns and returns the manifest; if it throws, or the
+ * process ends before it is done, nothing is left.
  */
 export async function writeWhole<M extends object>(
   folder: string,
@@ -66,7 +65,7 @@ export async function writeWhole<M extends object>(
 export type ColumnTypes = Readonly<Record<string, NpyType>>;
 export type Columns<C extends ColumnTypes> = Readonly<Record<keyof C & string, NpyWriter>>;
 
-/** Open columns. @param widths numbers in a row of those columns that have more than one. */
+/** Open columns. @param widths numbers in a row of the columns with more than one. */
 export const columnsIn = <C extends ColumnTypes>(
   folder: string,
   types: C,

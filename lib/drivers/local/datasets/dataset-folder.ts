@@ -57,19 +57,19 @@ export interface DatasetManifest {
   readonly deltaUsd: typeof DELTA_USD;
   readonly horizonsS: readonly number[];
   readonly features: readonly string[];
-  /** How many features there are of each kind, in their order: of the pool, the sequence, of the bid. */
+  /** Number of features per group, in their order: of the pool, the sequence, of the bid. */
   readonly kinds: { readonly pool: number; readonly sequence: number; readonly bid: number };
-  /** What the codes in the columns `split` and `bidKind` stand for, from 0 on. */
+  /** Meaning of the codes in the columns `split` and `bidKind`, from 0 on. */
   readonly splits: readonly string[];
   readonly bidKinds: readonly string[];
-  /** What the column `pool` counts through, all sources together: TYPE/ZONE. */
+  /** Pools that the column `pool` numbers, all sources together: TYPE/ZONE. */
   readonly pools: readonly string[];
   /** SHA-256 of each column's numbers. */
   readonly sha256: Readonly<Record<Column, string>>;
   readonly sources: readonly SourceSummary[];
 }
 
-/** `sha256`: of the prices that were sampled, pools, instants and prices in their order. */
+/** `sha256`: of the sampled prices: pools, instants and prices in their order. */
 export interface SourceSummary extends SourceOfRows {
   readonly pools: number;
   /** TYPE/ZONE of the pools held out. */
@@ -159,7 +159,7 @@ function nothingSampled(summaries: readonly SourceSummary[]): EbbError {
 const poolName = (pool: { readonly type: { readonly name: string }; readonly zone: string }): string =>
   `${pool.type.name}/${pool.zone}`;
 
-/** One source's samples, counted as they pass. */
+/** Counters over one source's samples. */
 class Tally {
   readonly samples: Iterable<Sample>;
   readonly #source: DatasetSource;

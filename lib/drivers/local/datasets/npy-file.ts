@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { writeAll } from '../fleet/files.ts';
 
 /**
- * A column of numbers as NumPy reads it, written as it comes: the format version 1.0 of
+ * A column of numbers for NumPy, written as a stream: the format version 1.0 of
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Chosen before Parquet and Arrow because it
  * streams, is read by mapping the file into memory, and needs no library on either side but NumPy itself.
  */

@@ -1,11 +1,10 @@
 /**
- * How full the disk budget of an engine's folder is.
- *
- * Lifecycle: `open` looks at once and waits for the answer, but not for long; then one look a second until `close`, or
- * one in five where the engine has nothing to do. A look asks the file system what is free (one call). The folder
- * itself is measured (O(files), folder-size.ts) only when what is free has moved by a two-hundredth of the budget since
- * the last time, or ten minutes have passed; never two at once, and for no more than a tenth of the time. So a folder
- * at rest costs one call a second, however many files there are.
+ * Watches the disk budget of an engine's folder.
+ * Lifecycle: `open` checks at once and waits for the answer, but not for long; then one check a second until `close`,
+ * or one in five if the engine is idle. A check asks the file system for its free space (one call). The folder itself
+ * is measured (O(files), folder-size.ts) only when the free space has moved by a two-hundredth of the budget since the
+ * last time, or ten minutes have passed; never two at once, and for no more than a tenth of the time. So a folder
+ * without changes costs one call a second, however many files there are.
  */
 import { statfs } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,18 +20,18 @@ import {
 import { folderSize } from './folder-size.ts';
 import { wallTime } from '../../wall.ts';
 
-const LOOK_MS = 1000;
-/** Of so many looks one is made while nothing is to be done. */
-const IDLE_LOOKS = 5;
+const CHECK_MS = 1000;
+/** One check in this many is made while the engine is idle. */
+const IDLE_CHECKS = 5;
 /** Longest that the first measurement is waited for, ms: some 20,000 files. */
 const FIRST_MS = 500;
 /** Pause after each few entries, ms. */
 const PAUSE_MS = 1;
 const MOST_AGE_MS = 600_000;
-/** Between two measurements: this, or ten times what the last one took. */
+/** Shortest time between two measurements: this, or ten times the duration of the last one. */
 const LEAST_GAP_MS = 1500;
 const GAP_TIMES = 10;
-/** What is free moves by less than this, or than that share of the budget: nothing to measure again. */
+/** Change of free space that asks for no new measurement: less than this, or than that share of the budget. */
 const NOTEWORTHY_BYTES = 64 * 1024;
 const NOTEWORTHY_SHARE = 0.005;
 
@@ -41,13 +40,13 @@ type Space = Pick<DiskUse, 'freeBytes' | 'reserveBytes'>;
 export interface DiskWatchOptions {
   /** Absolute. */
   readonly dir: string;
-  /** Null: what follows from the space that is free at the first measurement. */
+  /** Null: derived from the free space at the first measurement. */
   readonly limitBytes: number | null;
-  /** Whether nothing is to be done, so that nothing is written either. */
+  /** True if the engine is idle, so that nothing is written either. */
   readonly isIdle: () => boolean;
 }
 
-/** What a watch asks; tests give their own. */
+/** Parts of a watch; tests give their own. */
 export interface DiskWatchParts extends Omit<DiskWatchOptions, 'isIdle'> {
   /** Null: the file system does not say. */
   readonly space: () => Promise<Space | null>;
@@ -62,7 +61,7 @@ type LevelListener = (state: DiskState, before: DiskLevel | null) => void;
 
 interface Measured {
   readonly usedBytes: number;
-  /** When it began. */
+  /** Free space at its beginning. */
   readonly freeBytes: number;
   readonly tookMs: number;
   readonly endedMs: number;
@@ -75,7 +74,7 @@ export class DiskWatch {
   #budgetBytes: number | null;
   #measured: Measured | null = null;
   #measuring: Promise<void> | null = null;
-  #isLooking = false;
+  #isChecking = false;
   #tick: NodeJS.Timeout | null = null;
   #listener: LevelListener = () => undefined;
   readonly #closed = new AbortController();
@@ -93,16 +92,16 @@ export class DiskWatch {
       measure: async (signal) => (await folderSize(dir, { pause: () => delay(PAUSE_MS), signal })).bytes,
       nowMs: () => wallTime.monotonicMs(),
     });
-    await watch.look();
+    await watch.check();
     const waiting = new AbortController();
     const enough = delay(FIRST_MS, undefined, { signal: waiting.signal }).catch(() => undefined);
     await Promise.race([watch.measured, enough]);
     waiting.abort();
     let passed = 0;
     watch.#tick = setInterval(() => {
-      passed = options.isIdle() ? (passed + 1) % IDLE_LOOKS : 0;
-      if (passed === 0) void watch.look();
-    }, LOOK_MS).unref();
+      passed = options.isIdle() ? (passed + 1) % IDLE_CHECKS : 0;
+      if (passed === 0) void watch.check();
+    }, CHECK_MS).unref();
     return watch;
   }
 
@@ -111,7 +110,7 @@ export class DiskWatch {
     return this.#measuring ?? Promise.resolve();
   }
 
-  /** One listener: told of the first level, at once where it is known, and of each other one. */
+  /** Sets the one listener: called with the first level, at once if it is known, and with each change. */
   onLevel(listener: LevelListener): void {
     this.#listener = listener;
     if (this.state !== null) listener(this.state, null);
@@ -123,16 +122,16 @@ export class DiskWatch {
     this.#closed.abort();
   }
 
-  async look(): Promise<void> {
-    if (this.#isLooking || this.#closed.signal.aborted) return;
-    this.#isLooking = true;
+  async check(): Promise<void> {
+    if (this.#isChecking || this.#closed.signal.aborted) return;
+    this.#isChecking = true;
     try {
       const space = await this.#parts.space();
       if (space === null) return;
       this.#judge(space);
       if (this.#isDue(space)) this.#measuring = this.#measure(space);
     } finally {
-      this.#isLooking = false;
+      this.#isChecking = false;
     }
   }
 

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Entries that are looked at at once, and so in one turn of the event loop: some 5 ms. */
+/** Entries examined without a pause of the event loop: some 5 ms. */
 export const ENTRIES_AT_ONCE = 256;
 
 export interface FolderSize {
@@ -11,15 +11,15 @@ export interface FolderSize {
 }
 
 export interface Pacing {
-  /** Awaited after each ENTRIES_AT_ONCE entries, so that others have their turn. */
+  /** Awaited after each ENTRIES_AT_ONCE entries, so that other work can run. */
   readonly pause: () => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
 /**
- * What a folder uses of the disk, as `du` counts it: blocks, not lengths; a file with several names once; links are not
- * followed. What comes, goes or cannot be read meanwhile is passed over. O(entries), 11 microseconds of processor time
- * each; memory for folders that are still to be read, and for files with several names. Rejects when aborted.
+ * Disk use of a folder, as `du` counts it: blocks, not lengths; a file with several names once; links are not followed.
+ * Entries that come, go or are unreadable meanwhile are skipped. O(entries), 11 microseconds of processor time each;
+ * memory for unread folders, and for files with several names. Rejects when aborted.
  */
 export async function folderSize(path: string, { pause, signal }: Pacing): Promise<FolderSize> {
   const folders = [path];
@@ -68,6 +68,6 @@ async function* entriesOf(folder: string) {
   try {
     yield* await opendir(folder, { bufferSize: ENTRIES_AT_ONCE });
   } catch {
-    // Gone, or not to be read by us: what is in it counts when it can be.
+    // Gone, or unreadable; its content counts once it can be read.
   }
 }

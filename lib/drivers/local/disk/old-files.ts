@@ -17,9 +17,9 @@ export interface OldFilesParts {
 }
 
 /**
- * Removes logs, checkpoints and own working directories of jobs that have aged out of the store. What a user named
- * stays. A file that was written within `historyDays` is not looked up, so that one pass costs a stat per file and a
- * query per old one. May be repeated after a crash at any point. Returns how many it removed.
+ * Removes logs, checkpoints and own working directories of jobs that have aged out of the store. Files in folders that
+ * a user named stay. A file written within `historyDays` is not looked up, so that one pass costs a stat per file and a
+ * query per old one. May be repeated after a crash at any point. Returns the number of removed files.
  */
 export async function removeOldFiles(parts: OldFilesParts): Promise<number> {
   const { dir, store } = parts;
@@ -63,7 +63,7 @@ function idOf(name: string): string | null {
   }
 }
 
-/** What was written last before then is old. */
+/** Time before which a file is old. */
 const agedMs = ({ historyDays, nowMs }: OldFilesParts): number => nowMs - historyDays * DAY_MS;
 
 async function isOld(path: string, parts: OldFilesParts): Promise<boolean> {

@@ -29,8 +29,7 @@ import { readWorldRecord, writeWorldRecord } from '../market/world-record.ts';
 /**
  * Backups of an engine's folder: one SQLite file, which is a copy of the engine's database with the other files in two
  * tables of their own. The copy is one state of the database, whatever the engine writes meanwhile. Checkpoints are
- * copied as they are found: a program that saves by renaming (as it should) is saved whole.
- *
+ * copied as they are: a program that saves by renaming (as it should) is saved whole.
  * Instances are not part of it: after a restore they are lost, and their tasks go on from their checkpoints elsewhere.
  */
 const FILES = 'backup_files';
@@ -125,7 +124,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** How many bytes the file has; null for one that was removed meanwhile, or is no file (a socket, say). */
+/** Size of the file; null if it was removed meanwhile, or is no file (a socket, say). */
 function putFile(db: DatabaseSync, dir: string, path: string): number | null {
   const full = join(dir, path);
   const stat = lstatSync(full, { throwIfNoEntry: false });
@@ -195,7 +194,7 @@ export async function restore(file: string, dir: string): Promise<Restored> {
   }
 }
 
-/** What is damaged is the backup, not an engine's folder. */
+/** Error for a damaged backup, as opposed to an engine's folder. */
 const unusable = (fault: EbbError): EbbError =>
   fault.code === 'store.corrupt' ? new EbbError(fault.code, { ...fault.facts, next: ANOTHER }) : fault;
 const ANOTHER = 'name another file that `ebb backup` wrote';

@@ -2,7 +2,7 @@ import { raw } from '../../../kernel/units.ts';
 import type { Store } from '../../../ports/store.ts';
 import type { Earlier } from '../market/world-record.ts';
 
-/** What the store of a directory tells of the engines before. */
+/** Facts of earlier engines from the store of a directory. */
 export async function earlierLife(store: Store): Promise<Earlier> {
   const active = await store.loadActive();
   const lastPlan = (await store.plans(1, null)).items[0];

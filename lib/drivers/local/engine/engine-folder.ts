@@ -44,9 +44,8 @@ export function makeEngineFolder(path: string): { undo(): void } {
 }
 
 /**
- * What other users of this machine may do in an engine's folder, for people; null where they may do nothing. New
- * folders are private; one that was there before keeps its mode. In it are the values of `env`, logs, checkpoints, and
- * the orders of instances.
+ * Rights of other users of this machine to an engine's folder, for people; null: none. New folders are private;
+ * existing ones keep their mode. The folder holds values of `env`, logs, checkpoints, and orders to instances.
  */
 export function rightsOfOthers(path: string): string | null {
   // Windows has other rights, which these bits do not show.
@@ -61,7 +60,7 @@ function kindOf(path: string): 'folder' | 'other' | 'nothing' {
     return statSync(path).isDirectory() ? 'folder' : 'other';
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR') && dirname(path) !== path) return 'nothing';
-    // It cannot be read: the caller names it and says so.
+    // Unreadable: the caller reports it by name.
     return 'other';
   }
 }

@@ -5,7 +5,7 @@ import { classify } from '../store/faults.ts';
 
 /**
  * One engine per directory. The lock is SQLite's exclusive file lock, which the operating system takes back when the
- * process dies, however it dies: there is no stale lock to guess about. `<path>.holder` says who has it, for people
+ * process dies, however it dies: there is no stale lock to guess about. `<path>.holder` names its holder, for people
  * only.
  */
 export function lockDirectory(path: string): { release(): void } {

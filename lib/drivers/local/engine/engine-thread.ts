@@ -1,6 +1,6 @@
 /**
  * The engine in a thread of its own, so that a long decision never delays an answer of the API. It opens its own
- * connection to the store; the fencing token sees to it that no other engine acts.
+ * connection to the store; the fencing token keeps other engines from acting.
  */
 import { writeFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -54,8 +54,8 @@ const learners = composeLearners();
 const evidence = learners.of(capacityLearner);
 const { preset } = world.record;
 const { ownPolicies } = world;
-// Trials look for a job at fault, and an engine that replaces one that never came back from a decision looks for more:
-// policies of the user's own have stand-ins there.
+// Trials search for the job at fault, and an engine that replaces a hung one searches for more: policies of the user's
+// own have stand-ins there.
 const shippedOnly = withStandIns(preset, world.config.presets, { ownPolicies });
 const setAside = data.replaces !== null && shippedOnly !== world.config.presets;
 const presets = setAside ? shippedOnly : world.config.presets;
@@ -109,7 +109,7 @@ const engine = new Engine<Solver>({
   onFault: (error) => tell({ is: 'fault', text: textOf(error) }),
 });
 
-/** What people can act on is one line; a defect comes with its stack. */
+/** One line for errors with a remedy; a stack for defects. */
 function textOf(error: unknown): string {
   if (error instanceof EbbError && error.code !== 'internal') return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -141,9 +141,7 @@ port.on('message', (message: ToEngine) => {
   }
 });
 
-/**
- * How often files of what has aged out are looked for, wall ms. Where the disk runs full they are looked for at once.
- */
+/** Interval of the search for aged-out files, wall ms. A full disk starts it at once. */
 const OLD_FILES_MS = 3_600_000;
 
 /** A disk that reports an error is no reason to stop: the next pass finds the same files. */
@@ -171,7 +169,7 @@ try {
   await engine.run();
 } catch (error) {
   if (!(error instanceof EbbError)) throw error;
-  // Told, not thrown: an error that ends the thread may overtake what was told before, and has lost its class.
+  // Sent, not thrown: an error that ends the thread may overtake earlier messages, and has lost its class.
   const { cause: _, ...facts } = error.facts;
   tell({ is: 'gave-up', code: error.code, facts });
 } finally {

@@ -1,12 +1,11 @@
 /**
- * The engine's thread as the main thread sees it: started, watched, replaced when it hangs, ended.
- *
- * The thread says where its cycle is (`step`). Between two cycles it may be silent for as long as it likes; within one
- * it must say something within STUCK_S, or later where the machine has no time for it (silence.ts). A thread that does
- * not is ended, and another one takes its place, which makes its first decision in trials and so finds the job behind
- * it (lib/cycle/decide/isolate.ts). An ended thread leaves nothing half done: commits are transactions, and effects are
- * recorded as intents first. Silence is counted in ticks of this thread's timer, so that a machine that sleeps, or a
- * process that was stopped, is not taken for a thread that hangs.
+ * The engine's thread, managed by the main thread: started, watched, replaced when it hangs, ended.
+ * The thread reports the step of its cycle (`step`). Between two cycles it may be silent without limit; within one it
+ * must report within STUCK_S, or later if the machine is too busy (silence.ts). A silent thread is ended and replaced;
+ * the new one makes its first decision in trials and so finds the job behind the fault (lib/cycle/decide/isolate.ts).
+ * An ended thread leaves nothing half done: commits are transactions, and effects are recorded as intents first.
+ * Silence is counted in ticks of this thread's timer, so that a sleeping machine, or a stopped process, does not look
+ * like a hung thread.
  */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,10 +43,7 @@ const DEGRADED_MS = { least: 5_000, most: 30_000 } as const;
 export interface EngineThreadOptions extends Pick<EngineThreadData, 'dir' | 'database' | 'dumpModel'> {
   /** Longest wall time between two cycles while there is work. */
   readonly periodMs: number;
-  /**
-   * Told that what this thread executed was ended, because it did not come back. Absent: this thread is not watched
-   * over.
-   */
+  /** Called after a call of this thread was ended because it did not come back. Absent: this thread is not watched. */
   readonly onInterrupted?: (afterS: number) => void;
 }
 
@@ -66,7 +62,7 @@ export class EngineThread {
   readonly #silence = new Silence();
   /** Since when something is to be done that no cycle has come to the end of; null: nothing is. */
   #busySinceMs: number | null = null;
-  /** When the next cycle must have come by itself; null: none need. */
+  /** Time by which the next cycle must have begun by itself; null: none. */
   #dueMs: number | null = null;
   #replaced = 0;
   #lastFault: string | null = null;
@@ -84,7 +80,7 @@ export class EngineThread {
     this.failed = new Promise<never>((_, reject) => {
       this.#fail = reject;
     });
-    // Callers race with it. A failure that nobody waits for is reported by stop().
+    // Callers race with it. A failure without a waiter is reported by stop().
     this.failed.catch(() => undefined);
     this.#over = new Promise((resolve) => {
       this.#end = () => {
@@ -98,7 +94,7 @@ export class EngineThread {
 
   async start(): Promise<void> {
     if (this.#worker !== null) return;
-    this.#tick = setInterval(() => this.#look(), TICK_MS).unref();
+    this.#tick = setInterval(() => this.#check(), TICK_MS).unref();
     await Promise.race([this.#begin(null), this.failed]);
   }
 
@@ -186,7 +182,7 @@ export class EngineThread {
     if (step !== 'waiting') this.#busySinceMs ??= wallTime.monotonicMs();
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#isOver || this.#step === 'waiting') return;
     this.#askForTime();
     if (this.#silence.isTooLong(this.#isDraining ? STUCK_STOPPING_S : STUCK_S)) this.#replace();
@@ -234,7 +230,7 @@ export class EngineThread {
     );
   }
 
-  /** How the engine is. A cycle that lasts, or does not come, makes it degraded, and so does one that failed. */
+  /** Health of the engine. A cycle that is long, overdue or failed makes it degraded. */
   health(): Pick<Health, 'status' | 'detail'> {
     const nowMs = wallTime.monotonicMs();
     const { least, most } = DEGRADED_MS;
@@ -259,14 +255,14 @@ export class EngineThread {
     this.#send({ do: 'wake' });
   }
 
-  /** How full the disk is now; it has come to another level. */
+  /** Reports a change of the disk's level. */
   disk(disk: DiskState): void {
     this.#disk = disk;
     this.#memory.busy();
     this.#send({ do: 'disk', disk });
   }
 
-  /** Resolves when the thread has ended; false where it hung, so that somebody else must see to what is left. */
+  /** Resolves when the thread has ended; false if it hung, so that another process must clean up. */
   async drain(): Promise<boolean> {
     this.#isDraining = true;
     this.#send({ do: 'drain' });

@@ -9,15 +9,15 @@ import { modelPlaces } from '../models/model-places.ts';
 
 interface Parts {
   readonly dir: string;
-  /** Of prices: `history`, `model` or a version. That of capacity stands in `config`. */
+  /** Forecast of prices: `history`, `model` or a version. `config` has that of capacity. */
   readonly name: string;
   readonly config: ForecastingParts['config'];
-  /** What is asked of it; default: every bid that is tried. */
+  /** Questions to it; default: every bid that is tried. */
   readonly asks?: NonNullable<ForecastingParts['asks']>;
 }
 
 interface Opened {
-  /** What the chosen names meant when they were opened. */
+  /** Versions behind the chosen names at the time of opening. */
   readonly meant: string;
   readonly forecast: OpenedForecast;
   readonly capacity: OpenedCapacity;
@@ -30,11 +30,10 @@ const closed = async ({ forecast, capacity }: Opened): Promise<void> => {
 };
 
 /**
- * The forecast of an engine's directory, with the version that is in use there: what `ebb models use` chose meanwhile
- * is asked from the next forecast on.
- *
- * Lifecycle: opened when it is first asked; one question after the other, so that no model is closed while it answers;
- * `close` ends it.
+ * The forecast of an engine's directory, with the version in use there: a new choice of `ebb models use` is taken up at
+ * the next forecast.
+ * Lifecycle: opened on first use; one question after the other, so that no model is closed while it answers; `close`
+ * ends it.
  */
 export class ForecastInUse {
   readonly #parts: Parts;

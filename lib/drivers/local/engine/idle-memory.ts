@@ -13,9 +13,8 @@ type Collect = (options: {
 }) => void;
 
 /**
- * Gives the memory that a busy time leaves behind back to the machine once a thread has nothing to do. V8 collects when
- * something is allocated; a process that waits keeps its young generations and its garbage for as long as it waits.
- *
+ * Returns the memory of a busy time to the machine once a thread is idle. V8 collects only on allocation, so an idle
+ * process would keep its young generations and its garbage.
  * Each thread has its own heap and so its own instance of this. `quiet` (repeating is harmless) arms it, `busy` disarms
  * it; the collection takes 10 to 50 ms, once per quiet time. Never keeps a process alive.
  */

@@ -35,24 +35,24 @@ import { enterWorld } from '../market/world.ts';
 import type { GivenWorld } from '../market/world-record.ts';
 import { wallTime } from '../../wall.ts';
 
-/** What an engine is opened with. */
+/** Options of an engine. */
 export interface LocalEngineOptions extends GivenWorld {
   /** Absolute. Holds the database, logs, checkpoints and the lock. */
   readonly dir: string;
   /** Absolute path to write each plan's model to, or null. */
   readonly dumpModel: string | null;
   /**
-   * The process may have what this thread executes ended when it does not come back (main-watch.ts), and is told so.
-   * Absent: it may not, for it does other work besides.
+   * The process allows calls of this thread to be ended when they do not come back (main-watch.ts), and is told so.
+   * Absent: not allowed, because the thread does other work too.
    */
   readonly onInterrupted?: (afterS: number) => void;
-  /** Gets lines that a person should see at once. Absent: nobody listens, and events tell. */
+  /** Receives lines that a person should see at once. Absent: events alone report. */
   readonly say?: (text: string) => void;
 }
 
 /**
- * drained: nothing is left to do, give everything back. checkpoint: tasks are asked to save, then instances are given
- * back; the directory can be resumed. at-once: end tasks and instances without waiting for anybody.
+ * drained: nothing is left to do, release everything. checkpoint: tasks are asked to save, then instances are released;
+ * the directory can be resumed. at-once: end tasks and instances without waiting.
  */
 export type StopManner = 'drained' | 'checkpoint' | 'at-once';
 
@@ -65,7 +65,7 @@ export interface LocalEngine {
   stop(manner: StopManner): Promise<void>;
 }
 
-/** How often the copy of what was learned that admission uses is refreshed, wall ms. */
+/** Interval at which admission's copy of the beliefs is refreshed, wall ms. */
 const HISTORY_REFRESH_MS = 30_000;
 
 /**
@@ -87,7 +87,7 @@ export async function openEngine(options: LocalEngineOptions): Promise<LocalEngi
   }
 }
 
-/** Throws `usage` where the preset plans without an optimisation model, so that there is none to write. */
+/** Throws `usage` if the preset plans without an optimisation model, so that there is none to write. */
 function expectModel({ record, config, ownPolicies }: World): void {
   const { plan } = presetNamed(record.preset, config.presets, { ownPolicies }).policies;
   if (plan === 'milp') return;
@@ -132,7 +132,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
         await thread.terminate();
         killFleet(options.dir);
       } else {
-        // An engine that gave up has left all as it is. What goes on without one would be nobody's.
+        // An engine that gave up has left all as it is. Without an engine nobody would manage what runs on.
         const { gaveUp } = thread;
         if (manner === 'drained' && gaveUp !== null && !isFenced(gaveUp.error)) await endFleet(options.dir);
       }
@@ -178,7 +178,7 @@ async function watchDisk(options: LocalEngineOptions, world: World, thread: Engi
   return disk;
 }
 
-/** What the engine is made of. */
+/** Parts of the engine. */
 interface Parts {
   readonly store: Store;
   readonly world: World;
@@ -299,7 +299,7 @@ function withoutImages(spec: JobSpec, admission: Admission): Admission {
   return { ...admission, notes: [...admission.notes, note] };
 }
 
-/** Admission's own copy of what the engine's thread has learned. */
+/** Admission's own copy of the beliefs of the engine's thread. */
 class HistoryCopy {
   readonly #learners = composeLearners();
   readonly runtimes = this.#learners.of(runtimeLearner);

@@ -16,7 +16,7 @@ interface Asked {
   readonly store: Store;
 }
 
-/** What the engine would forecast now: made apart from its thread, of the same prices, evidence and model. */
+/** Forecast that the engine would make now: made outside of its thread, from the same prices, evidence and model. */
 export function localForecasts({ dir, world, market, store }: Asked): Backend['forecast'] {
   const { config, record, clock, ownPolicies } = world;
   const name = forecastNamed(config.forecast, record.preset, config.presets, ownPolicies);

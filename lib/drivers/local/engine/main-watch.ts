@@ -1,12 +1,11 @@
 /**
- * Sees to it that nothing occupies the main thread for ever: it serves the API, and it alone hears signals.
- *
+ * Keeps the main thread from hanging for ever, because it serves the API and is the only one to hear signals.
  * The main thread gives a sign of life each second (`Heart`), the engine's thread listens (`watchMain`). After STUCK_S
- * without one it ends, by way of V8's inspector, whatever the main thread executes: a request, say, that never comes to
- * an end. The event loop then goes on, and with it what waited: other requests, a SIGTERM. What was ended never comes
- * back, so the main thread is told, to see to what depends on it. Silence is counted in ticks of the engine's thread,
- * so that a machine that sleeps, or a long decision, is not taken for a main thread that hangs. Not ended is a single
- * call of native code, which comes back by itself.
+ * without one it ends the main thread's present call, by way of V8's inspector: an endless request, for example. The
+ * event loop then goes on with other work: other requests, a SIGTERM. The ended call never comes back, so the main
+ * thread is told, to clean up. Silence is counted in ticks of the engine's thread, so that a sleeping machine, or a
+ * long decision, does not look like a hung main thread. A single call of native code is not ended; it comes back by
+ * itself.
  */
 
 /**

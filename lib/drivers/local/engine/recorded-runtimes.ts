@@ -1,9 +1,9 @@
 import { raw, secondsBetween, type EpochMs } from '../../../kernel/units.ts';
 import type { Attempt, StageSpec } from '../../../domain/job.ts';
 
-/** What is known of a stage's tasks once its attempts are recorded. */
+/** Running times of a stage's tasks, from recorded attempts. */
 export interface StageRuntimes {
-  /** Of each task, s. */
+  /** One per task, s. */
   readonly runtimeS: Float64Array;
   /** Tries of each task that failed by themselves before one succeeded. */
   readonly failures: Uint16Array;
@@ -11,15 +11,15 @@ export interface StageRuntimes {
   readonly guessed: number;
 }
 
-/** Where nothing tells how long a task takes. */
+/** Running time without any evidence. */
 const UNKNOWN_S = 600;
 /** A task that was ended by its time limit needs longer than that. */
 const PAST_LIMIT_S = 1;
 
 /**
- * How long the tasks of a stage take, from its attempts. One that never finished takes as long as its tries that
- * failed, else the median of its stage, else what was expected; and no less than it had run when it was interrupted,
- * stopped, or last seen at `untilMs`.
+ * Running times of the tasks of a stage, from its attempts. A task that never finished gets the time of its failed
+ * tries, else the median of its stage, else the expected one; at least the time it had run when it was interrupted,
+ * stopped, or last observed at `untilMs`.
  */
 export function stageRuntimes(stage: StageSpec, attempts: readonly Attempt[], untilMs: EpochMs): StageRuntimes {
   const runtimeS = new Float64Array(stage.tasks).fill(NaN);
@@ -50,7 +50,7 @@ function guessS(attempts: readonly Attempt[], usualS: number, untilMs: EpochMs):
 
 const hasFailed = (a: Attempt): boolean => a.outcome === 'failed';
 
-/** From the task's beginning to its end: what its checkpoint held, and this attempt. */
+/** Time from the task's beginning to its end: saved work at the start, and this attempt. */
 const ranS = (a: Attempt, untilMs: EpochMs): number =>
   a.startedMs === null
     ? 0

@@ -16,7 +16,7 @@ export interface RecordedJob {
   readonly runtimeS: ReadonlyMap<string, Float64Array>;
   /** Tries of each task that failed by themselves before one succeeded. */
   readonly failures: ReadonlyMap<string, Uint16Array>;
-  /** Tasks that never finished: how long they take is a guess (`stageRuntimes`). */
+  /** Tasks that never finished, whose running time is a guess (`stageRuntimes`). */
   readonly guessed: number;
 }
 
@@ -24,20 +24,20 @@ export interface Recorded {
   readonly world: WorldRecord;
   /** By submission. */
   readonly jobs: readonly RecordedJob[];
-  /** When the first instance was asked for; null where none was, or its event is no longer kept. */
+  /** Time of the first request for an instance; null if there was none, or its event is no longer kept. */
   readonly firstPurchaseMs: EpochMs | null;
-  /** Whether jobs were not over yet. */
+  /** True if some jobs were unfinished. */
   readonly open: boolean;
-  /** What the directory's instances cost so far. */
+  /** Cost of the directory's instances so far. */
   readonly billedUsd: number;
 }
 
-/** Among so many events the first purchase is looked for. */
+/** Number of events searched for the first purchase. */
 const FIRST_EVENTS = 1000;
 
 /**
- * What an engine of local mode left in its directory. Reads only; an engine may be at work there meanwhile. Throws
- * `not-found` for a directory in which none ever was, `store.newer` and `store.corrupt`. O(jobs + attempts).
+ * Record of a local engine in its directory. Reads only; an engine may be at work there meanwhile. Throws `not-found`
+ * for a directory without one, `store.newer` and `store.corrupt`. O(jobs + attempts).
  */
 export async function readRecorded(dir: string): Promise<Recorded> {
   const world = readWorldRecord(dir);

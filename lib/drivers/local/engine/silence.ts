@@ -1,13 +1,13 @@
 /**
- * Tells a thread that hangs from one that works on a machine that has little time for it. Both say nothing for long;
- * but a loop without an end uses all the processor time that it gets, and a wait for what never comes uses none.
+ * Tells a hung thread from a working one on a busy machine. Both are silent for long; but an endless loop uses all the
+ * processor time that it gets, and an endless wait uses none.
  */
 
 /** Share of the limit that a thread must have spent in processor time to be taken for a loop. */
 const LOOP_SHARE = 2 / 3;
 /** Less processor time than this share of its silence is none: the thread waits. A busy machine gives a thread more. */
 const WAIT_SHARE = 0.02;
-/** Silence, in limits, that ends a thread whatever it does. */
+/** Silence, in limits, that ends a thread in any case. */
 const MOST_LIMITS = 10;
 /** Ticks for which an older answer holds. */
 const FRESH_TICKS = 5;
@@ -35,7 +35,7 @@ export class Silence {
   }
 
   /**
-   * Once a second: whether the thread is to be ended. Where its processor time is not known, the limit alone decides.
+   * Called once a second: true if the thread is to be ended. If its processor time is unknown, the limit alone decides.
    */
   isTooLong(limitS: number): boolean {
     this.seconds += 1;

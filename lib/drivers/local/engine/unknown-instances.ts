@@ -3,7 +3,8 @@ import type { Store } from '../../../ports/store.ts';
 import type { KnownInstance } from '../fleet/local-fleet.ts';
 
 /**
- * Instances without a final bill that the fleet has no files of. An open launch is left out: it is done again anyway.
+ * Instances without a final bill and without files in the fleet. Open launches are left out, because they are repeated
+ * anyway.
  */
 export async function unknownToFleet(store: Store, fleet: Fleet): Promise<KnownInstance[]> {
   const { instances, openEffects, cursors } = await store.loadActive();

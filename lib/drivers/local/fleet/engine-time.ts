@@ -1,9 +1,8 @@
 import type { SharedClock } from './messages.ts';
 
 /**
- * Engine time inside a supervisor. Built on the machine's monotonic clock, which all processes of one boot share and
- * which no change of the system's time moves.
- * Imported by the supervisor: node: imports only.
+ * Engine time inside a supervisor. Built on the machine's monotonic clock, which all processes of one boot share, and
+ * which ignores changes of the system's time. Imported by the supervisor: node: imports only.
  */
 
 /** Milliseconds on the clock that processes of this boot share. */

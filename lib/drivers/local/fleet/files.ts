@@ -15,8 +15,8 @@ import { dirname } from 'node:path';
 /** Imported by the supervisor: node: imports only. */
 
 /**
- * Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. Where the
- * disk is full it throws ENOSPC and leaves the old file, and nothing else.
+ * Replaces `path` as a whole: a reader sees the old text or the new one. `durable`: also after a power cut. On a full
+ * disk it throws ENOSPC and leaves only the old file.
  */
 export function replaceFile(path: string, text: string, durable = false): void {
   const temporary = `${path}.${process.pid}.tmp`;
@@ -37,8 +37,8 @@ export function replaceFile(path: string, text: string, durable = false): void {
 }
 
 /**
- * Writes every byte, at `position` or where the file stands. One write(2) may take fewer bytes than it was given, on a
- * disk that runs full for instance, and says so only by their count.
+ * Writes every byte, at `position` or at the present position. One write(2) may take fewer bytes than given, on a full
+ * disk for instance, and reports that only by their count.
  */
 export function writeAll(fd: number, bytes: Uint8Array, position: number | null = null): void {
   for (let done = 0; done < bytes.length;) {
@@ -49,7 +49,7 @@ export function writeAll(fd: number, bytes: Uint8Array, position: number | null 
 /** Suffix of files that cannot be parsed. */
 const BAD = '.bad';
 
-/** Puts a file that cannot be parsed aside, for people to look at; the new path. */
+/** Puts an unparsable file aside, for people; returns the new path. */
 export function quarantine(path: string): string {
   renameSync(path, path + BAD);
   return path + BAD;
@@ -66,7 +66,7 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Text of a file, null when there is none. */
+/** Text of a file; null: none. */
 export function readIfThere(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
@@ -76,7 +76,7 @@ export function readIfThere(path: string): string | null {
   }
 }
 
-/** Removes a folder and what is in it; most are empty, which is one system call instead of a dozen. */
+/** Removes a folder with its content; most are empty, which takes one system call instead of a dozen. */
 export function removeFolder(path: string): void {
   try {
     rmdirSync(path);
@@ -94,8 +94,8 @@ const PROC_BYTES = 64 * 1024;
 let procBuffer: Buffer | null = null;
 
 /**
- * A file of /proc, at most 64 KiB of it. Into one buffer for all: supervisors read some hundred a second, and fresh
- * buffers would double their memory before anything is collected. Throws what opening and reading throw.
+ * A file of /proc, at most 64 KiB of it. One buffer for all: supervisors read some hundred a second, and fresh buffers
+ * would double their memory before a collection. Throws on errors of opening and reading.
  */
 export function readProc(path: string): string {
   procBuffer ??= Buffer.allocUnsafeSlow(PROC_BYTES);

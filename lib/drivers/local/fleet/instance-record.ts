@@ -18,7 +18,7 @@ export interface TakenAttempt {
   ended: boolean;
 }
 
-/** The engine's view of one launched instance: its spec and its journal as far as it has been read. */
+/** One launched instance in the engine: its spec, and its journal as read so far. */
 export class InstanceRecord {
   readonly dir: string;
   readonly spec: LaunchedSpec;
@@ -27,7 +27,7 @@ export class InstanceRecord {
   readonly journal: JournalReader;
   readonly #taken = new Set<string>();
   readonly #life: SignOfLife;
-  /** When the supervisor was last spawned, by this engine; monotonic ms. */
+  /** Last spawn of the supervisor by this engine; monotonic ms. */
   spawnedMs: number | null = null;
   spawns = 0;
   warned = false;
@@ -35,7 +35,7 @@ export class InstanceRecord {
   /** The caller of `observe` has seen the end. */
   consumed = false;
 
-  /** `trouble` is told what could not be read. */
+  /** `trouble` is called with unreadable parts. */
   constructor(dir: string, spec: LaunchedSpec, trouble: (text: string) => void = () => undefined) {
     this.dir = dir;
     this.#life = new SignOfLife(inside.heartbeat(dir));
@@ -72,12 +72,12 @@ export class InstanceRecord {
     return this.observations.slice(from);
   }
 
-  /** Whether the supervisor took the command with this key, now or earlier. */
+  /** True if the supervisor took the command with this key, now or earlier. */
   hasTaken(key: string): boolean {
     return this.#taken.has(commandName(key));
   }
 
-  /** Reads what the journal has grown by. An ended journal grows no more. */
+  /** Reads the new part of the journal. An ended journal grows no more. */
   refresh(): void {
     if (this.ended !== null) return;
     for (const line of this.journal.read()) this.#add(line);
@@ -96,7 +96,7 @@ export class InstanceRecord {
       }
       return;
     }
-    // Units and ids are what the numbers and strings of a journal are: this is where they get their types back.
+    // Units and ids are numbers and strings in a journal: they get their types back here.
     const observation = { instance: this.id, ...line } as unknown as Observation;
     this.observations.push(observation);
     switch (observation.kind) {
@@ -134,7 +134,7 @@ export class InstanceRecord {
     return engineMs === undefined || wallMs === undefined ? null : { engineMs, wallMs };
   }
 
-  /** Wall time for which the supervisor has not been heard of, ms, as far as this engine has watched. */
+  /** Wall time since the last sign of the supervisor, ms, as observed by this engine. */
   silentMs(): number {
     return this.#life.silentMs(monotonicMs());
   }
@@ -159,8 +159,8 @@ function numbersIn(text: string): readonly number[] {
 }
 
 /**
- * What was decided about the launch that made this directory; null when it was not decided yet (a crash before it). A
- * file that cannot be parsed is put aside, `trouble` is told, and it counts as missing.
+ * Decision on the launch behind this directory; null: not decided yet (a crash before it). An unparsable file is put
+ * aside, reported to `trouble`, and counts as missing.
  */
 export function readSpec(instanceDir: string, trouble: (text: string) => void): InstanceSpec | null {
   const path = inside.spec(instanceDir);

@@ -3,14 +3,14 @@ import { hasCode } from './files.ts';
 import type { Fact, JournalLine } from './messages.ts';
 
 /**
- * Append-only, one JSON object per line. A line counts once its newline is there, so what a crash tore off is not read.
- * Imported by the supervisor: node: imports only.
+ * Append-only, one JSON object per line. A line counts once its newline is there, so a line torn by a crash is not
+ * read. Imported by the supervisor: node: imports only.
  */
 export class JournalWriter {
   readonly #fd: number;
   readonly #rung: () => void;
   #sequence: number;
-  /** What the disk had no room for, to be written before anything else. */
+  /** Bytes for which the disk had no room, to be written first. */
   #pending: Buffer = Buffer.alloc(0);
   /** Lines of a `together` that is under way. */
   #held: string[] | null = null;
@@ -56,7 +56,7 @@ export class JournalWriter {
     this.flush();
   }
 
-  /** True when everything is in the file; on a full disk the rest waits in memory for the next call. */
+  /** True if everything is in the file; on a full disk the remaining bytes wait in memory for the next call. */
   flush(): boolean {
     try {
       while (this.#pending.length > 0) this.#pending = this.#pending.subarray(writeSync(this.#fd, this.#pending));

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { hasCode } from './files.ts';
 
 /**
- * How much of an attempt's running time its checkpoint holds: up to the newest file in the checkpoint directory. Files
- * being written do not count if they are named so (a leading dot, or ending in `.tmp` or `.part`) until renamed.
- * Imported by the supervisor: node: imports only.
+ * Running time that an attempt's checkpoint holds: up to the newest file in the checkpoint directory. Unfinished files
+ * do not count if they are named so (a leading dot, or ending in `.tmp` or `.part`) until renamed. Imported by the
+ * supervisor: node: imports only.
  */
 
 /** A checkpoint of more files than this is judged by those found first: looking must stay cheap. */
 const MAX_FILES = 2000;
 
-/** Newest modification time (wall ms) of a finished file below `folder`; null when there is none. */
+/** Newest modification time (wall ms) of a finished file below `folder`; null: none. */
 export function newestFileMs(folder: string): number | null {
   let newest: number | null = null;
   let seen = 0;
@@ -47,35 +47,35 @@ function modifiedMs(path: string): number | null {
 
 /**
  * Follows one attempt's checkpoint. Times of files are wall times, which may jump; a change is therefore placed between
- * the two looks that saw it, and by the file's age only within them.
+ * two observations, and by the file's age only within them.
  */
 export class KeptWork {
   readonly #folder: string;
   readonly #startedMs: number;
   readonly #speed: number;
   #newestMs: number | null;
-  #lookedMs: number;
+  #updatedMs: number;
   #keptS = 0;
 
-  /** Call when the attempt starts, at `startedMs` engine time: what lies there already is from earlier attempts. */
+  /** Call at the start of the attempt, `startedMs` in engine time: existing files are from earlier attempts. */
   constructor(folder: string, startedMs: number, speed: number) {
     this.#folder = folder;
     this.#startedMs = startedMs;
     this.#speed = speed;
     this.#newestMs = newestFileMs(folder);
-    this.#lookedMs = startedMs;
+    this.#updatedMs = startedMs;
   }
 
   /** Running time kept, engine seconds, seen at `nowMs` engine time. Never falls. */
-  look(nowMs: number): number {
+  update(nowMs: number): number {
     const newest = newestFileMs(this.#folder);
     if (newest !== null && newest !== this.#newestMs) {
       const writtenMs = nowMs - (Date.now() - newest) * this.#speed;
-      const within = Math.min(Math.max(writtenMs, this.#lookedMs), nowMs);
+      const within = Math.min(Math.max(writtenMs, this.#updatedMs), nowMs);
       this.#keptS = Math.max(this.#keptS, (within - this.#startedMs) / 1000);
       this.#newestMs = newest;
     }
-    this.#lookedMs = nowMs;
+    this.#updatedMs = nowMs;
     return this.#keptS;
   }
 }

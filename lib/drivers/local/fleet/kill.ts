@@ -5,14 +5,14 @@ import { lockOwner, takeLock } from './lock.ts';
 import { killByCookie, signalQuietly } from './processes.ts';
 import { join } from 'node:path';
 
-/** How long supervisors have to end their tasks in an orderly way when there is no engine that waits for them. */
+/** Time for supervisors to end their tasks in order, without an engine that waits for them. */
 const PATIENCE_MS = 15_000;
 const POLL_MS = 100;
 
 /**
  * Ends every supervisor of this directory: tasks are asked to save first. For an engine that cannot go on, with a full
- * disk for instance. Supervisors that are still there after a while are killed: their instances are lost, and can be
- * gone on from.
+ * disk for instance. Supervisors that do not end in time are killed: their instances are lost, and their tasks can be
+ * resumed.
  */
 export async function endFleet(dir: string): Promise<void> {
   const locks = readdirSync(layout.instances(realpathSync(dir))).map((name) =>
@@ -26,9 +26,9 @@ export async function endFleet(dir: string): Promise<void> {
 }
 
 /**
- * Ends every supervisor of this directory and all their tasks at once, without warning: for a second Ctrl-C. One that
- * is only just coming up loses its lock to this process, so that it ends by itself, and its instance is lost with this
- * process.
+ * Ends every supervisor of this directory and all their tasks at once, without warning: for a second Ctrl-C. A
+ * supervisor that is just coming up loses its lock to this process, so that it ends by itself, and its instance is lost
+ * with this process.
  */
 export function killFleet(dir: string): void {
   const instances = layout.instances(realpathSync(dir));
@@ -36,14 +36,14 @@ export function killFleet(dir: string): void {
     const lock = inside.lock(join(instances, name));
     if (takeLockIfPossible(lock)) continue;
     const pid = lockOwner(lock);
-    // Taken by an engine of this very process before: its supervisor never came up.
+    // Taken earlier by an engine of this very process: its supervisor never came up.
     if (pid === null || pid === process.pid) continue;
     signalQuietly(pid, 'SIGKILL');
   }
   killByCookie(instances);
 }
 
-/** On a full disk no lock can be made; a supervisor that is just coming up can make none either, and ends. */
+/** On a full disk no lock can be made; then a supervisor that is just coming up cannot make one either, and ends. */
 function takeLockIfPossible(lock: string): boolean {
   try {
     return takeLock(lock);

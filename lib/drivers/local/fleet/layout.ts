@@ -7,12 +7,11 @@ interface TaskName {
 }
 
 /**
- * Where a local fleet keeps what it knows. Everything that supervisors and engines tell one another goes through these
- * files, so that either may die at any time.
- *
- *   engine.heartbeat                    touched by the engine; its age is how supervisors know that nobody is left
+ * Files of a local fleet. Supervisors and engines communicate only through these files, so that either may die at any
+ * time.
+ *   engine.heartbeat                    touched by the engine; its age tells supervisors that no engine is left
  *   doorbell                            written by supervisors after each journal entry; the one file the engine watches
- *   instances/<id>/spec.json            what was asked and what the market answered; written once, before the spawn
+ *   instances/<id>/spec.json            request and answer of the market; written once, before the spawn
  *   instances/<id>/lock                 the one supervisor that this instance ever has (pid and process start)
  *   instances/<id>/heartbeat            engine and wall time, about once a second
  *   instances/<id>/journal.jsonl        observations, append-only
@@ -24,7 +23,6 @@ interface TaskName {
  *   checkpoints/<job>/<stage>/<index>.publisher-<round>    names the one attempt of the round that publishes its outputs
  *   logs/<xx>/<attempt>.out|err         <xx>: 256 folders, so that no folder grows without bound
  *   supervisor/<hash>/                  the supervisor's program, where Node would have to strip types at each start
- *
  * Imported by the supervisor: node: imports only.
  */
 export const layout = {
@@ -36,7 +34,7 @@ export const layout = {
   logs: (dir: string) => join(dir, 'logs'),
   checkpointsOfAll: (dir: string) => join(dir, 'checkpoints'),
   checkpoints: (dir: string, task: TaskName) => ofTask(dir, task),
-  /** Of a copy, which shares its checkpoint with nobody. */
+  /** Checkpoint folder of a copy, which is its own. */
   ownCheckpoints: (dir: string, task: TaskName & { readonly number: number }) =>
     `${ofTask(dir, task)}.copy-${task.number}`,
   publisher: (dir: string, task: TaskName, round: number) => `${ofTask(dir, task)}.publisher-${round}`,

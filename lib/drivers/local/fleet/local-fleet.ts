@@ -32,13 +32,11 @@ import { wholeCharacters } from '../../log-text.ts';
 
 /**
  * Local capacity: each instance is a supervisor process of its own (supervisor.ts), reached through files (layout.ts).
- *
- * Lifecycle: instances and tasks live on when this object or its process goes away; another one opened on the same
- * directory finds them and what they did meanwhile. One engine per directory (the store's lock sees to that).
- *
- * Crash points of a launch: before the spec is written nothing has happened and the market is asked again; after it
- * the answer stands, and a supervisor that was not started (or did not come up) is started by whoever looks next; its
- * lock lets only one be. Commands are files named by their key, so sending one again changes nothing.
+ * Lifecycle: instances and tasks outlive this object and its process; a fleet opened on the same directory finds them
+ * with their reports. One engine per directory (ensured by the store's lock).
+ * Crash points of a launch: before the spec is written nothing has happened and the market is asked again; after it the
+ * answer stands, and a supervisor that was not started (or did not come up) is started by the next observation; its
+ * lock allows only one. Commands are files named by their key, so sending one again changes nothing.
  */
 export interface LocalFleetOptions {
   readonly dir: string;
@@ -47,7 +45,7 @@ export interface LocalFleetOptions {
   /** Engine seconds per wall second: that of the clock. */
   readonly speed: number;
   readonly limits?: Partial<SupervisorLimits>;
-  /** How many ended instances keep their directory. Logs and checkpoints are elsewhere and stay. */
+  /** Ended instances whose directory is kept. Logs and checkpoints are elsewhere and stay. */
   readonly keepEnded?: number;
   /** Wall seconds of silence after which a supervisor is taken for one that hangs; default 60. */
   readonly hangsAfterS?: number;
@@ -57,7 +55,7 @@ export interface LocalFleetOptions {
   readonly onTrouble?: (text: string) => void;
 }
 
-/** An instance as the store knows it: enough to bring back what its files said. */
+/** An instance as the store knows it: enough to restore its files. */
 export interface KnownInstance {
   readonly id: InstanceId;
   readonly allocation: EffectKey;
@@ -70,8 +68,8 @@ export interface KnownInstance {
 
 export interface LocalFleet extends Fleet {
   /**
-   * Brings back instances whose files are missing or were unreadable: after a restore from a backup, or on a damaged
-   * disk. One whose supervisor lives goes on; any other is buried as lost, with its bill. To be called before the first
+   * Restores instances whose files are missing or unreadable: after a restore from a backup, or on a damaged disk. One
+   * with a live supervisor goes on; any other is buried as lost, with its bill. To be called before the first
    * `observe`.
    */
   recover(instances: readonly KnownInstance[]): void;
@@ -88,11 +86,11 @@ const LIMITS: SupervisorLimits = {
 const KEEP_ENDED = 200;
 /** Heartbeats come every second. A machine that swaps, or copies large inputs, may make one wait for half a minute. */
 const HANGS_AFTER_S = 60;
-/** For a process to be gone after SIGKILL. */
+/** Time for a process to disappear after SIGKILL. */
 const KILL_PATIENCE_MS = 2000;
 const KILL_POLL_MS = 20;
 const ENGINE_HEARTBEAT_MS = 30_000;
-/** How often supervisors are looked at when nothing rings: a killed one rings no bell. */
+/** Interval at which supervisors are checked without a doorbell: a killed one rings none. */
 const POLL_MS = 2000;
 /** One write rings several times. */
 const DEBOUNCE_MS = 5;
@@ -183,7 +181,7 @@ class FileFleet implements LocalFleet {
     return DONE;
   }
 
-  /** Asks the market, once, and writes down what it said. */
+  /** Asks the market, once, and records its answer. */
   #decide(request: LaunchRequest, dir: string): InstanceSpec {
     const spec = this.#answerOfMarket(request);
     makeFolder(inside.inbox(dir));
@@ -214,7 +212,7 @@ class FileFleet implements LocalFleet {
     }
   }
 
-  /** Whether all that is reserved is in use. O(instances) for a reserved pool alone. */
+  /** True if all reserved instances are in use. O(instances) for a reserved pool alone. */
   #isFull(pool: PoolId): boolean {
     const most = this.#truth.most(pool);
     if (most === Infinity) return false;
@@ -258,7 +256,7 @@ class FileFleet implements LocalFleet {
         journal.observe({ kind: 'instance-launched', atMs: spec.launchedMs, readyMs: spec.readyMs });
         journal.close();
       }
-      // Last: while there is no spec, the next engine begins here again.
+      // Last: without a spec, the next engine begins here again.
       replaceFile(inside.spec(dir), JSON.stringify(spec), true);
       this.#add(dir, spec);
       this.#trouble(`the files of instance ${known.id} were missing or damaged: they were made again`);
@@ -324,14 +322,14 @@ class FileFleet implements LocalFleet {
   async release(requests: readonly ReleaseRequest[]): Promise<readonly EffectOutcome[]> {
     return requests.map((r) =>
       attempted(() => {
-        // Given back or taken: either way it is gone, as was asked.
+        // Released or taken: either way it is gone, as requested.
         if ((this.#fresh(r.instance)?.ended ?? null) !== null) return DONE;
         return this.#send(r.instance, { command: { do: 'release', key: r.key }, closed: null });
       }),
     );
   }
 
-  /** What the instance's files say now; also of one that another thread's fleet on this directory has launched. */
+  /** Present state of the instance's files; also of one launched by another thread's fleet on this directory. */
   #fresh(id: InstanceId): InstanceRecord | undefined {
     if (!this.#records.has(id)) this.#find(fileName(id));
     const record = this.#records.get(id);
@@ -367,9 +365,9 @@ class FileFleet implements LocalFleet {
 
   /** Also finds dead supervisors and buries their instances. Calls run one after the other. */
   observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
-    const turn = this.#observing.then(() => this.#observe(after));
-    this.#observing = turn.catch(() => undefined);
-    return turn;
+    const observation = this.#observing.then(() => this.#observe(after));
+    this.#observing = observation.catch(() => undefined);
+    return observation;
   }
 
   async #observe(after: ReadonlyMap<InstanceId, number>): Promise<readonly Observation[]> {
@@ -377,7 +375,7 @@ class FileFleet implements LocalFleet {
     const found: Observation[] = [];
     for (const record of this.#records.values()) {
       record.refresh();
-      if (record.ended === null) await this.#lookAfter(record);
+      if (record.ended === null) await this.#checkSupervisor(record);
       const seen = after.get(record.id) ?? 0;
       if (record.ended !== null && seen >= record.lastSequence) record.consumed = true;
       if (seen < record.lastSequence) found.push(...record.after(seen));
@@ -386,11 +384,11 @@ class FileFleet implements LocalFleet {
     return found;
   }
 
-  async #lookAfter(record: InstanceRecord): Promise<void> {
+  async #checkSupervisor(record: InstanceRecord): Promise<void> {
     this.#ensureSupervisor(record);
     const hung = await this.#killedAsHung(record);
     if (lockState(inside.lock(record.dir)) !== 'dead') return;
-    // Its last words may have come between the first look and its death.
+    // Its last words may have come between the first check and its death.
     record.refresh();
     if (record.ended !== null) return;
     await buryLost(record, hung ? `its supervisor did not answer for ${this.#hangsAfterS} s` : 'its supervisor died');
@@ -398,8 +396,8 @@ class FileFleet implements LocalFleet {
   }
 
   /**
-   * Ends a supervisor that gives no sign of life: stopped, or with an event loop that does not turn. Nothing would come
-   * of what is asked of it, for ever. Its tasks are ended with it (lost.ts), and go on elsewhere. True when it is gone.
+   * Ends a supervisor without a sign of life: stopped, or with a blocked event loop. It would never answer a request.
+   * Its tasks are ended with it (lost.ts), and go on elsewhere. True if it is gone.
    */
   async #killedAsHung(record: InstanceRecord): Promise<boolean> {
     const lock = inside.lock(record.dir);
@@ -414,7 +412,7 @@ class FileFleet implements LocalFleet {
     return lockState(lock) !== 'held';
   }
 
-  /** Removes the oldest ended instances beyond the bound, of those whose end the engine has seen. */
+  /** Removes the oldest ended instances beyond the bound, if the engine has observed their end. */
   #purge(): void {
     const over = [...this.#records.values()].filter((r) => r.consumed);
     over.sort((a, b) => ascending(a.launchedMs, b.launchedMs));
@@ -435,7 +433,7 @@ class FileFleet implements LocalFleet {
     };
   }
 
-  /** One watched file for all instances; a slow poll finds what rings no bell. Neither keeps a process alive. */
+  /** One watched file for all instances; a slow poll finds the rest. Neither keeps a process alive. */
   #watch(): () => void {
     let close = (): void => undefined;
     try {
@@ -506,7 +504,7 @@ class FileFleet implements LocalFleet {
   }
 }
 
-/** A fault of the machine (disk full, too many processes) is an outcome: it may work the next time. */
+/** A fault of the machine (disk full, too many processes) is an outcome: the next try may succeed. */
 function attempted(effect: () => EffectOutcome): EffectOutcome {
   try {
     return effect();

@@ -3,9 +3,9 @@ import { hasCode, readIfThere, replaceFile } from './files.ts';
 import { processStart } from './processes.ts';
 
 /**
- * One supervisor per instance, for ever: the lock is made once and never passed on. Whoever made it writes the journal;
- * when its owner has died the instance is lost, and only then an engine goes on in its place.
- * Imported by the supervisor: node: imports only.
+ * One supervisor per instance, for ever: the lock is made once and never passed on. Its maker writes the journal; when
+ * the owner has died the instance is lost, and only then an engine goes on in its place. Imported by the supervisor:
+ * node: imports only.
  */
 interface LockOwner {
   readonly pid: number;
@@ -36,7 +36,7 @@ export function lockState(path: string): 'free' | 'held' | 'dead' {
   return owner !== null && processStart(owner.pid) === owner.started ? 'held' : 'dead';
 }
 
-/** Null for a text that names nobody: a lock is written whole, so the power failed before it was on the disk. */
+/** Null for a text without an owner: a lock is written whole, so the power failed before it was on the disk. */
 function ownerIn(text: string): LockOwner | null {
   try {
     return JSON.parse(text) as LockOwner;
@@ -50,7 +50,7 @@ export function lockOwner(path: string): number | null {
   return lockState(path) === 'held' ? (ownerIn(readIfThere(path) ?? '')?.pid ?? null) : null;
 }
 
-/** Makes the lock of an instance that no supervisor has: from then on it counts as dead, and none can come up. */
+/** Makes the lock of an instance without a supervisor: from then on it counts as dead, and none can come up. */
 export function lockAsDead(path: string): void {
   replaceFile(path, JSON.stringify({ pid: 0, started: 'nobody' } satisfies LockOwner));
 }

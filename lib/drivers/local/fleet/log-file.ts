@@ -3,9 +3,8 @@ import { dirname } from 'node:path';
 
 /**
  * Output of a task, in a file of bounded size. The task writes into a pipe that is always emptied, so neither a full
- * log nor a full disk stops or kills it; what could not be kept is counted and named where it is missing: `[ebb: log
- * ends here, its limit is N bytes]`, `[ebb: N bytes lost, <error code>]`. Imported by the supervisor: node: imports
- * only.
+ * log nor a full disk stops or kills it; lost bytes are counted and marked in their place: `[ebb: log ends here, its
+ * limit is N bytes]`, `[ebb: N bytes lost, <error code>]`. Imported by the supervisor: node: imports only.
  */
 export class LogFile {
   readonly #path: string;

@@ -8,9 +8,9 @@ import { inside } from './layout.ts';
 import { groupExists, killByCookie, leaderOf, signalGroup } from './processes.ts';
 
 /**
- * Ends an instance whose supervisor has died: kills what it left running, then writes the end of its journal in its
- * place. May be repeated after a crash at any point: what the journal already has is not written again, and times come
- * from the last heartbeat, so a repetition writes the same.
+ * Ends an instance whose supervisor has died: kills its remaining processes, then completes its journal. May be
+ * repeated after a crash at any point: existing lines are not written again, and times come from the last heartbeat, so
+ * a repetition writes the same.
  */
 export async function buryLost(record: InstanceRecord, detail: string): Promise<void> {
   await killOrphans(record.dir);
@@ -44,14 +44,14 @@ export async function buryLost(record: InstanceRecord, detail: string): Promise<
   journal.observe({ kind: 'instance-ended', atMs, cause: 'lost', detail });
   const complete = journal.flush();
   journal.close();
-  // On a full disk the rest is written the next time.
+  // On a full disk the remaining lines are written the next time.
   if (complete) clearAway(record.dir);
 }
 
 const lastObserved = (record: InstanceRecord): number =>
   record.observations.reduce((t, o) => Math.max(t, o.atMs as unknown as number), 0);
 
-/** Running time that the checkpoint holds, engine s: what was reported, or more if a newer file is there. */
+/** Running time that the checkpoint holds, engine s: the reported one, or more if a newer file is there. */
 function keptBy(
   taken: TakenAttempt,
   end: {
@@ -71,7 +71,7 @@ function keptBy(
 const PATIENCE_MS = 2000;
 const POLL_MS = 20;
 
-/** SIGKILL to all that the tasks of the instance still run; resolves when the groups are gone (or will not go). */
+/** SIGKILL to all remaining processes of the instance's tasks; resolves when the groups are gone (or will not go). */
 async function killOrphans(instanceDir: string): Promise<void> {
   const groups = pidFiles(instanceDir).flatMap((file) => {
     const leader = leaderOf(readFileSync(file, 'utf8'), statSync(file).mtimeMs);
@@ -79,7 +79,7 @@ async function killOrphans(instanceDir: string): Promise<void> {
   });
   for (const group of groups) signalGroup(group, 'SIGKILL');
   const until = performance.now() + PATIENCE_MS;
-  // Programs that left their group, and groups whose leader has ended, are found by what their environment says.
+  // Programs that left their group, and groups whose leader has ended, are found by their environment.
   while (killByCookie(inside.work(instanceDir)) > 0 || groups.some(groupExists)) {
     if (performance.now() > until) return;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -6,17 +6,17 @@ import { hasCode } from './files.ts';
 
 /**
  * Files below a folder that match a pattern of lib/domain/globs.ts. Each folder is read once for all alternatives of
- * the pattern, and a folder that matches stands for all that is in it: nothing below it is looked at. `**` does not go
+ * the pattern, and a matching folder stands for its whole content: nothing below it is examined. `**` does not go
  * through symbolic links. Copied into the fleet's directory beside the supervisor: node: imports and
  * lib/domain/globs.ts only.
  */
-export interface Looking {
+export interface Search {
   readonly signal?: AbortSignal;
-  /** Called for each entry that is looked at or asked for; what it throws ends the search. */
+  /** Called for each examined entry; a throw ends the search. */
   readonly onEntry?: () => void;
 }
 
-/** The rest of an alternative, from one segment on. */
+/** The remaining segments of an alternative. */
 interface State {
   readonly segments: readonly Segment[];
   readonly at: number;
@@ -27,7 +27,7 @@ interface State {
 /**
  * Paths relative to `folder`, in no order. Throws RangeError where the pattern has more alternatives than are allowed.
  */
-export async function* matchingFiles(pattern: string, folder: string, looking: Looking = {}): AsyncGenerator<string> {
+export async function* matchingFiles(pattern: string, folder: string, search: Search = {}): AsyncGenerator<string> {
   const alternatives = expandBraces(pattern);
   if (alternatives === null) {
     throw new RangeError(`pattern ${pattern.slice(0, 80)} stands for more than ${GLOB_LIMITS.alternatives} patterns`);
@@ -37,15 +37,10 @@ export async function* matchingFiles(pattern: string, folder: string, looking: L
     if (segments.length === 0) return [];
     return [{ segments, at: 0, foldersOnly: each.endsWith('/') }];
   });
-  yield* below(folder, '', states, looking);
+  yield* below(folder, '', states, search);
 }
 
-async function* below(
-  root: string,
-  path: string,
-  entering: readonly State[],
-  looking: Looking,
-): AsyncGenerator<string> {
+async function* below(root: string, path: string, entering: readonly State[], search: Search): AsyncGenerator<string> {
   const states = withoutFolders(entering);
   if (states.some(isAllOfIt)) {
     yield path === '' ? '.' : path;
@@ -59,11 +54,11 @@ async function* below(
     else if (names.get(segment.name)?.push(state) === undefined) names.set(segment.name, [state]);
   }
   const deeper: { readonly path: string; readonly states: readonly State[] }[] = [];
-  const look = (): void => {
-    looking.signal?.throwIfAborted();
-    looking.onEntry?.();
+  const visit = (): void => {
+    search.signal?.throwIfAborted();
+    search.onEntry?.();
   };
-  const all = wild.length === 0 ? named(root, path, [...names.keys()], look) : entriesOf(join(root, path), look);
+  const all = wild.length === 0 ? named(root, path, [...names.keys()], visit) : entriesOf(join(root, path), visit);
   for await (const entry of all) {
     const next = [...(names.get(entry.name) ?? []).map(advanced), ...wild.flatMap((state) => past(state, entry))];
     if (next.length === 0) continue;
@@ -74,7 +69,7 @@ async function* below(
     if (next.some((s) => s.at >= s.segments.length && (isFolder || !s.foldersOnly))) yield here;
     else if (isFolder) deeper.push({ path: here, states: next.filter((s) => s.at < s.segments.length) });
   }
-  for (const { path: here, states: next } of deeper) yield* below(root, here, next, looking);
+  for (const { path: here, states: next } of deeper) yield* below(root, here, next, search);
 }
 
 const advanced = (state: State): State => ({ ...state, at: state.at + 1 });
@@ -101,10 +96,10 @@ function withoutFolders(states: readonly State[]): readonly State[] {
   });
 }
 
-/** `**` at the end: the folder with all that is in it. */
+/** `**` at the end: the folder with its whole content. */
 const isAllOfIt = ({ segments, at }: State): boolean => at === segments.length - 1 && segments[at]?.is === 'folders';
 
-/** What an entry leaves of a pattern that begins with a wildcard. */
+/** States after an entry, for a pattern that begins with a wildcard. */
 function past(state: State, entry: Entry): readonly State[] {
   const segment = state.segments[state.at];
   if (segment?.is === 'wild') return segment.matches(entry.name) ? [advanced(state)] : [];
@@ -117,10 +112,10 @@ interface Entry {
   readonly isFolder: boolean | null;
 }
 
-async function* entriesOf(folder: string, look: () => void): AsyncGenerator<Entry> {
+async function* entriesOf(folder: string, visit: () => void): AsyncGenerator<Entry> {
   try {
     for await (const entry of await opendir(folder, { bufferSize: 256 })) {
-      look();
+      visit();
       yield { name: entry.name, isFolder: kindOf(entry) };
     }
   } catch (error) {
@@ -133,9 +128,9 @@ const kindOf = (entry: Dirent): boolean | null =>
   entry.isDirectory() ? true : entry.isSymbolicLink() || !entry.isFile() ? null : false;
 
 /** Plain names are looked up: their folder may be large. */
-async function* named(root: string, path: string, names: readonly string[], look: () => void): AsyncGenerator<Entry> {
+async function* named(root: string, path: string, names: readonly string[], visit: () => void): AsyncGenerator<Entry> {
   for (const name of names) {
-    look();
+    visit();
     const isFolder = await isFolderAt(join(root, path, name));
     if (isFolder !== null) yield { name, isFolder };
   }

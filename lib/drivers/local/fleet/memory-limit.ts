@@ -3,18 +3,18 @@ import { dirname, join, resolve } from 'node:path';
 import { fileName } from './layout.ts';
 
 /**
- * A task that uses more memory than its job asked for is ended, as ECS ends it on AWS. Where the system lets us, the
- * kernel sees to that: a control group (cgroup v2) per attempt with `memory.max`. Elsewhere, and beside it, readings of
- * its memory are watched. Imported by the supervisor: node: imports only.
+ * Memory limits: a task that uses more memory than its job asked for is ended, as ECS does on AWS. If the system
+ * allows, the kernel enforces it: a control group (cgroup v2) per attempt with `memory.max`. Elsewhere, and in
+ * addition, readings of its memory are watched. Imported by the supervisor: node: imports only.
  */
 
-/** Says why a task was ended, and what its owner can do. */
+/** Reason for the end of a task, with the remedy for its owner. */
 export function overLimit(limitMib: number, used: { readonly bytes: number } | 'kernel'): string {
   const how = used === 'kernel' ? 'the kernel ended it' : `it used ${Math.ceil(used.bytes / 2 ** 20)} MiB`;
   return `out of memory: ${how}, and its job asks for ${limitMib} MiB; ask for more with resources.memory`;
 }
 
-/** What this module needs of the system; tests give their own. */
+/** Interface to the system; tests give their own. */
 export interface CgroupSystem {
   /** `/proc/self/cgroup` and `/proc/self/mountinfo`. */
   readonly own: string;
@@ -22,10 +22,7 @@ export interface CgroupSystem {
   readonly makeFolder: (path: string) => void;
 }
 
-/**
- * Folders of control groups below which one may be made for each task; null where there is none with a memory
- * controller.
- */
+/** Folder of control groups below which one per task may be made; null without one with a memory controller. */
 export function delegatedFolder(system: CgroupSystem): string | null {
   const path = /^0::(.*)$/m.exec(system.own)?.[1];
   // mountinfo (proc(5)): id, parent, device, root, mount point, options, optional fields, a dash, type.
@@ -34,8 +31,7 @@ export function delegatedFolder(system: CgroupSystem): string | null {
   const inside = root === '/' ? path : path.startsWith(root) ? path.slice(root.length) : null;
   if (inside === null) return null;
   const own = resolve(mounted, `.${inside}`);
-  // Below our own group there is room only where no process sits in it; else beside it, as systemd does it for its
-  // units.
+  // A group with processes cannot have child groups; then ours go beside it, as systemd does for its units.
   const candidates = own === mounted ? [own] : [own, dirname(own)];
   return candidates.find((folder) => canLimit(folder, system)) ?? null;
 }
@@ -73,7 +69,7 @@ function folderOfThisSystem(): string | null {
 
 /**
  * The control group of one attempt. Lifecycle: `open` -> the task's first process writes itself into `procs` ->
- * `oomKilled` -> `close` once nothing of the task is left.
+ * `oomKilled` -> `close` once no process of the task is left.
  */
 export class MemoryCage {
   readonly #folder: string;
@@ -112,7 +108,7 @@ export class MemoryCage {
     }
   }
 
-  /** Ends what is left in it, also what has hidden in a session of its own. */
+  /** Ends all remaining processes, also those in a session of their own. */
   close(): void {
     writeWhereThere(join(this.#folder, 'cgroup.kill'), '1');
     removeQuietly(this.#folder);

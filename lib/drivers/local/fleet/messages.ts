@@ -3,18 +3,18 @@ import type { AttemptId, InstanceId } from '../../../kernel/ids.ts';
 import type { Quantity } from '../../../kernel/units.ts';
 import type { Observation } from '../../../domain/observation.ts';
 
-/** Types of what engine and supervisor write for one another. Types only: the supervisor loads nothing for them. */
+/** Types of the messages between engine and supervisor. Types only: the supervisor loads nothing for them. */
 
 /** Limits and waits of a local fleet that are the operator's to choose; wall seconds unless the name says otherwise. */
 export interface SupervisorLimits {
-  /** Bytes kept per log; what comes after is dropped and counted in a marker. */
+  /** Bytes kept per log; later output is dropped and counted in a marker. */
   readonly logBytes: number;
   /**
    * Least wall time between an interruption notice and SIGKILL. A market at 600 times the wall would leave 0.2 s, and
    * real processes cannot save their state in that. The bill ends when the market says, not later.
    */
   readonly warningFloorS: number;
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   readonly killAfterS: number;
   /** A supervisor without tasks ends when the engine has not been seen for so long. */
   readonly orphanAfterS: number;
@@ -47,7 +47,7 @@ export type InstanceSpec = {
       readonly launchedMs: number;
       readonly readyMs: number;
       readonly rebalanceMs: number | null;
-      /** When the market takes it; null when it never does. */
+      /** Time of its interruption; null: never. */
       readonly interruption: { readonly warnMs: number; readonly goneMs: number; readonly cause: string } | null;
       readonly clock: SharedClock;
       readonly limits: SupervisorLimits;
@@ -73,7 +73,7 @@ export type Command =
   | { readonly do: 'stop'; readonly key: string; readonly attempt: string; readonly why: StopReason }
   | { readonly do: 'release'; readonly key: string };
 
-/** The same with plain numbers and strings where units and ids are opaque types: what JSON holds. */
+/** The same in plain numbers and strings, as in JSON. */
 type Plain<T> =
   T extends Quantity<string>
     ? number
@@ -87,7 +87,7 @@ type Plain<T> =
         ? { readonly [K in keyof T]: Plain<T[K]> }
         : T;
 
-/** An observation without what the journal adds or implies. */
+/** An observation without the parts that the journal adds or implies. */
 export type Fact = Observation extends infer O
   ? O extends Observation
     ? Plain<Omit<O, 'instance' | 'sequence'>>
@@ -95,8 +95,8 @@ export type Fact = Observation extends infer O
   : never;
 
 /**
- * One line of a journal: an observation (has a sequence), or that a command was taken from the inbox. The latter comes
- * before its file is removed, so a command sent again after a crash is known to have arrived.
+ * One line of a journal: an observation (has a sequence), or the receipt of a command. The receipt comes before the
+ * command's file is removed, so a command sent again after a crash is known to have arrived.
  */
 export type JournalLine =
   | ({ readonly sequence: number } & Fact)

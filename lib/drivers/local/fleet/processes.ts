@@ -3,13 +3,13 @@ import { readdirSync } from 'node:fs';
 import { readProc } from './files.ts';
 
 /**
- * Which process is which. Pids are reused, so a process is named by its pid and the moment it started; a process group
- * is named by its leader's pid and searched for by a cookie in the environment that its members inherit.
- * Imported by the supervisor: node: imports only.
+ * Identity of processes. Pids are reused, so a process is named by its pid and its start time; a process group is named
+ * by its leader's pid and searched for by a cookie in the environment that its members inherit. Imported by the
+ * supervisor: node: imports only.
  */
 const LINUX = process.platform === 'linux';
 
-/** Environment variable by which the processes of an attempt are found again, also those that left its group. */
+/** Environment variable that marks the processes of an attempt, also those that left its group. */
 export const COOKIE = 'EBB_SCRATCH_DIR';
 
 /**
@@ -50,7 +50,7 @@ function bootId(): string {
   return boot;
 }
 
-/** Whether any process of the group is left. */
+/** True if any process of the group is left. */
 export function groupExists(group: number): boolean {
   if (LINUX) return pids().some((pid) => isLiveMember(pid, group));
   try {
@@ -82,8 +82,8 @@ export function signalQuietly(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Sends a checkpoint signal to those processes of the group that handle it, and to no other: its default action would
- * end a program, or the shell around it, that knows nothing of checkpoints. Returns how many got it.
+ * Sends a checkpoint signal to the processes of the group that handle it, and to no other: its default action would end
+ * a program, or the shell around it, without checkpoints. Returns their number.
  */
 export function signalHandlers(group: number, signal: NodeJS.Signals, number: number): number {
   if (!LINUX) {
@@ -136,8 +136,8 @@ function environOf(pid: number): string | null {
 }
 
 /**
- * How long it is remembered that a process bears no cookie. Its pid cannot be another's by then: the kernel gives out
- * all others first.
+ * Time for which a process without a cookie is remembered. Its pid cannot be reused within it: the kernel gives out all
+ * others first.
  */
 const REMEMBERED_MS = 1000;
 /** proc(5), field 9: PF_KTHREAD of include/linux/sched.h. */
@@ -145,15 +145,15 @@ const FLAGS = 6;
 const KERNEL_THREAD = 0x00200000;
 
 /**
- * Which processes bear a cookie at all. Tasks end by the hundred a second, and nearly all processes of a machine are
- * nobody's task. That one is not is remembered: cookies are inherited, never acquired, and our own children bear theirs
- * before `spawn` returns.
+ * Processes with a cookie. Tasks end by the hundred a second, and nearly all processes of a machine are no task. Their
+ * lack of a cookie is cached: cookies are inherited, never acquired, and our own children bear theirs before `spawn`
+ * returns.
  */
 class Bearers {
   #others = new Set<number>();
   #sinceMs = -Infinity;
 
-  /** Processes that may bear one; whether, and which, is to be read anew. */
+  /** Processes that may bear one; their environment is to be read anew. */
   now(): number[] {
     const nowMs = performance.now();
     if (nowMs - this.#sinceMs > REMEMBERED_MS) {
@@ -187,8 +187,8 @@ function pids(): number[] {
 }
 
 /**
- * What a task's process does before it becomes the program: it writes its pid and, on Linux, its stat line, by which an
- * orphan can be told from a process that got its pid later. Then it enters its control group, if it has one.
+ * Shell text before the program of a task: it writes its pid and, on Linux, its stat line, by which an orphan can be
+ * told from a process with a reused pid. Then it enters its control group, if it has one.
  */
 export const BEFORE_PROGRAM =
   'p=$1; g=$2; shift 2; { echo $$; if read -r s 2>/dev/null </proc/$$/stat; then echo "$s"; fi; } >"$p"; ' +

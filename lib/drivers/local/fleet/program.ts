@@ -36,8 +36,8 @@ export function spawnSupervisor(dir: string, instanceDir: string, program: strin
 }
 
 /**
- * The file to run as supervisor. A built package has it as JavaScript. In a checkout Node could strip the types itself,
- * but its stripper takes 15 MiB in each supervisor, so they are stripped once, into the fleet's directory.
+ * File of the supervisor. A built package has it as JavaScript. In a checkout Node could strip the types itself, but
+ * its stripper takes 15 MiB in each supervisor, so they are stripped once, into the fleet's directory.
  */
 export function supervisorProgram(dir: string): string {
   if (!SUPERVISOR.endsWith('.ts')) return SUPERVISOR;
@@ -66,7 +66,7 @@ export function supervisorProgram(dir: string): string {
 /** Imports of files of this project; those of types alone vanish with the types. */
 const IMPORT = /^(import (?!type )[^;]*? from )'((?:\.{1,2}\/)+(?:[\w-]+\/)*([\w-]+)\.ts)'/gm;
 
-/** Sources of the files and of what they import, by the name that they have in the one folder. */
+/** Sources of the files and of their imports, by their name in the one folder. */
 function reachable(files: readonly string[]): Map<string, string> {
   const sources = new Map<string, string>();
   const open = [...files];

@@ -1,20 +1,17 @@
 import { statSync } from 'node:fs';
 import { hasCode } from './files.ts';
 
-/**
- * Silence that one look can add. After a pause of the whole machine the others must be heard again before they are
- * blamed.
- */
-const MOST_PER_LOOK_MS = 5000;
+/** Most silence that one check adds. After a pause of the whole machine supervisors must get a chance to be heard. */
+const MOST_PER_CHECK_MS = 5000;
 
 /**
- * How long a process has not touched its heartbeat, as far as this one has watched. Counted from look to look, so that
- * a machine that slept, or an engine that was stopped, does not take every supervisor for one that hangs.
+ * Silence of a process: time without a touched heartbeat, as observed here. Counted from check to check, so that after
+ * a sleep of the machine, or a stop of the engine, supervisors do not look hung.
  */
 export class SignOfLife {
   readonly #path: string;
   #touchedMs: number | null = null;
-  #lookedMs: number | null = null;
+  #checkedMs: number | null = null;
   #silentMs = 0;
 
   constructor(path: string) {
@@ -24,10 +21,10 @@ export class SignOfLife {
   /** Silence so far, ms. `nowMs`: monotonic. */
   silentMs(nowMs: number): number {
     const touchedMs = modified(this.#path);
-    if (this.#lookedMs === null || touchedMs !== this.#touchedMs) this.#silentMs = 0;
-    else this.#silentMs += Math.min(nowMs - this.#lookedMs, MOST_PER_LOOK_MS);
+    if (this.#checkedMs === null || touchedMs !== this.#touchedMs) this.#silentMs = 0;
+    else this.#silentMs += Math.min(nowMs - this.#checkedMs, MOST_PER_CHECK_MS);
     this.#touchedMs = touchedMs;
-    this.#lookedMs = nowMs;
+    this.#checkedMs = nowMs;
     return this.#silentMs;
   }
 }

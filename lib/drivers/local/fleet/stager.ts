@@ -1,7 +1,6 @@
 /**
- * Copies files for one supervisor, in a process of its own: a search through millions of files or a slow disk never
+ * Copies files for one supervisor, in a separate process: a search through millions of files or a slow disk never
  * delays the supervisor's heartbeat and signals, and running out of memory here fails an attempt, not an instance.
- *
  * Lifecycle: started by staging-process.ts with the first task that has files; works on several requests at once; ends
  * when the supervisor closes the channel or dies. It ends by SIGKILL, because an ordinary exit waits for system calls
  * that have begun.

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import type { FromStager, StagingOrder, ToStager } from './stager.ts';
 
 /**
- * The process that copies files for this supervisor (stager.ts): started when it is needed, ended after some seconds
- * without work. When it dies, what it was doing fails, and the next order starts another one. Imported by the
- * supervisor: node: imports only.
+ * The process that copies files for this supervisor (stager.ts): started on demand, ended after some seconds without
+ * work. When it dies, its orders fail, and the next order starts another one. Imported by the supervisor: node: imports
+ * only.
  */
 const STAGER = fileURLToPath(new URL(`./stager${extname(import.meta.url)}`, import.meta.url));
 /** Tasks follow one another on an instance: starting the process takes longer than most copies. */
@@ -32,7 +32,7 @@ export class StagingProcess {
   }
 
   /**
-   * Resolves to what the order found missing or unmatched; rejects with a sentence for people, soon after a
+   * Resolves to the missing or unmatched patterns of the order; rejects with a sentence for people, soon after a
    * cancellation at the latest.
    */
   async ask(order: StagingOrder, signal?: AbortSignal): Promise<readonly string[]> {

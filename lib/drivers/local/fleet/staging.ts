@@ -11,7 +11,7 @@ import { matchingFiles } from './matching-files.ts';
  * its own (stager.ts). Copied into the fleet's directory: node: imports and lib/domain/globs.ts only.
  */
 
-/** What is wrong with the job's files, for people; the attempt has failed. */
+/** Fault of the job's files, for people; the attempt has failed. */
 export class StagingError extends Error {}
 
 /** Copy-on-write where the file system can, else a copy. */
@@ -27,7 +27,7 @@ export interface Places {
 }
 
 /**
- * Copies what `patterns` match below `workdir` to the same places below `scratch`. Each pattern must match something.
+ * Copies matches of `patterns` below `workdir` to the same places below `scratch`. Each pattern must match something.
  */
 export async function bringInputs(patterns: readonly string[], places: Places, signal?: AbortSignal): Promise<void> {
   const { workdir } = places;
@@ -42,7 +42,7 @@ export async function bringInputs(patterns: readonly string[], places: Places, s
   }
 }
 
-/** Declared outputs that are plain paths and are not there: what a program that says it is done must have made. */
+/** Declared outputs that are plain paths and are missing: a program that succeeds must have made them. */
 export async function missingOutputs(patterns: readonly string[], scratch: string): Promise<string[]> {
   const missing: string[] = [];
   for (const pattern of patterns) {
@@ -52,8 +52,8 @@ export async function missingOutputs(patterns: readonly string[], scratch: strin
 }
 
 /**
- * Puts what `patterns` match below `scratch` to the same places below `workdir`, each file whole or not at all. A
- * pattern without wildcards must match; those with wildcards that match nothing are returned.
+ * Moves matches of `patterns` below `scratch` to the same places below `workdir`, each file whole or not at all. A
+ * pattern without wildcards must match; unmatched patterns with wildcards are returned.
  */
 export async function putOutputs(patterns: readonly string[], places: Places): Promise<readonly string[]> {
   const { workdir, scratch } = places;
@@ -77,7 +77,7 @@ export async function putOutputs(patterns: readonly string[], places: Places): P
 
 async function putOne(from: string, target: { readonly to: string; readonly root: string }): Promise<void> {
   const found = await stat(from);
-  // To open a pipe that nobody writes would wait for ever, and hold up the files of all other tasks.
+  // Opening a pipe without a writer would wait for ever, and hold up the files of all other tasks.
   if (!found.isFile() && !found.isDirectory()) {
     throw new StagingError(`output ${target.to} is a pipe, a socket or a device: only files and folders are put back`);
   }
@@ -88,7 +88,8 @@ async function putOne(from: string, target: { readonly to: string; readonly root
     return;
   }
   await makeFolderWithin(dirname(target.to), target.root, `output ${target.to}`);
-  // Tasks that put the same path at the same time, from whatever machine or container, never share a temporary file.
+  // A random name: tasks that write the same path at the same time, from any machine or container, never share a
+  // temporary file.
   const temporary = join(dirname(target.to), `.ebb-${crypto.randomUUID()}.tmp`);
   temporaries.add(temporary);
   try {
@@ -103,7 +104,7 @@ async function putOne(from: string, target: { readonly to: string; readonly root
 /** Files that are being written beside their targets. */
 const temporaries = new Set<string>();
 
-/** Removes what copies that are cut short now would leave in users' folders. */
+/** Removes the temporaries of interrupted copies from users' folders. */
 export function removeTemporaries(): void {
   for (const path of temporaries) rmSync(path, { force: true });
 }
@@ -126,7 +127,7 @@ interface Asked {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Matches relative to the folder; a directory stands for all that is in it. */
+/** Matches relative to the folder; a directory stands for its whole content. */
 async function* matches(pattern: string, { folder, what, signal }: Asked): AsyncGenerator<string> {
   mustStayInside(pattern, what);
   if (!isPlainPath(pattern)) yield* matchingFiles(pattern, folder, signal === undefined ? {} : { signal });
@@ -191,10 +192,10 @@ async function resolved(workdir: string): Promise<string> {
 
 const exists = (path: string): Promise<boolean> => isThere(path, stat);
 
-/** `look`: `lstat` also finds links to nothing. */
-async function isThere(path: string, look: typeof stat | typeof lstat): Promise<boolean> {
+/** `statOf`: `lstat` also finds broken links. */
+async function isThere(path: string, statOf: typeof stat | typeof lstat): Promise<boolean> {
   try {
-    await look(path);
+    await statOf(path);
     return true;
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false;

@@ -23,24 +23,21 @@ import { endedChildrenCpuMs, sampleGroups } from './usage.ts';
 /**
  * Plays one EC2 instance: comes up after its delay, runs tasks as they arrive in its inbox, gives the two-minute
  * warning when the market takes it, and ends. It lives on its own: engines come and go, the inbox and the journal stay.
- *
  *   starting -> ready -> (warned | releasing ->) ended
- *
- * It is never restarted, so what it holds in memory is the truth and the journal is how it reports. Dying at any point
- * is a lost instance: the lock then has a dead owner, and the engine kills what is left and writes the journal's end.
- * Waits are on monotonic time. Imports node: modules and files of this folder that do the same, to stay small.
- *
+ * It is never restarted, so its memory is the truth, and the journal its report. Dying at any point is a lost instance:
+ * the lock then has a dead owner, and the engine kills remaining processes and completes the journal. Waits are on
+ * monotonic time. Imports node: modules and files of this folder that do the same, to stay small.
  *   node supervisor.js <fleet directory> <instance directory> <file that packages are resolved from>
  */
 const TICK_MS = 1000;
 /** First readings of a task, so that short ones are measured too. */
 const EARLY_READINGS_MS = [60, 300];
 /**
- * Least time between two early readings, which look through all processes of the machine: tasks may come by the hundred
- * a second.
+ * Least time between two early readings, which scan all processes of the machine: tasks may come by the hundred a
+ * second.
  */
 const EARLY_GAP_MS = 100;
-/** After the last SIGKILL: for the processes to be gone and for outputs of tasks that finished in time. */
+/** After the last SIGKILL: time for the processes to disappear and for outputs of tasks that finished in time. */
 const SETTLE_MS = 5000;
 /** Width of a heartbeat: one write of constant size replaces it. */
 const HEARTBEAT_CHARS = 48;
@@ -68,15 +65,15 @@ class Supervisor {
   /** Stops that came before their start. */
   readonly #stoppedBefore = new Map<string, StopReason>();
   #state: State = 'starting';
-  /** Tasks whose programs ended in this turn of the event loop. */
+  /** Tasks whose programs ended in this pass of the event loop. */
   #exits: TaskRun[] = [];
   #childrenCpuMs = endedChildrenCpuMs();
-  /** What its process used must not be taken for a task's. */
+  /** Its process's usage must not count as a task's. */
   readonly #staging = new StagingProcess(() => {
     if (this.#exits.length === 0) this.#childrenCpuMs = endedChildrenCpuMs();
   });
   #engineSeen = { mtimeMs: 0, atMs: performance.now() };
-  /** When early readings are due, monotonic ms, in no order; and when the last one was. */
+  /** Due times of early readings, monotonic ms, unordered; and the time of the last one. */
   #earlyDue: number[] = [];
   #earlyTimer: NodeJS.Timeout | null = null;
   #earlyMs = -Infinity;
@@ -117,7 +114,7 @@ class Supervisor {
     try {
       writeSync(this.#doorbellFd, '.', 0);
     } catch {
-      // The engine looks by itself every few seconds.
+      // The engine polls every few seconds.
     }
   }
 
@@ -126,7 +123,7 @@ class Supervisor {
     try {
       writeSync(this.#heartbeatFd, text, 0);
     } catch {
-      // A full disk: an older heartbeat only makes a lost instance cheaper. That it was touched says that this process
+      // A full disk: an older heartbeat only makes a lost instance cheaper. The touch itself shows that this process
       // lives.
       try {
         const now = new Date();
@@ -141,13 +138,16 @@ class Supervisor {
     return engineNow(this.#spec.clock);
   }
 
-  /** Nothing happens on an instance after the market has taken it, whatever the warning's floor allows in wall time. */
+  /**
+   * Latest time of events: none happens after the market has taken the instance, whatever the warning's floor allows in
+   * wall time.
+   */
   #capped(atMs: number): number {
     return Math.min(atMs, this.#spec.interruption?.goneMs ?? Infinity);
   }
 
   async #tick(): Promise<void> {
-    // Somebody removed the directory: nobody can ask anything of this instance any more.
+    // The directory was removed: no command can reach this instance any more.
     if (!existsSync(inside.lock(this.#instanceDir))) this.#vanish();
     this.#beat();
     this.#journal.flush();
@@ -194,8 +194,8 @@ class Supervisor {
   }
 
   /**
-   * What the kernel has charged to ended children since the last time belongs to the task that ended, if only one did;
-   * of several that ended together the readings stand.
+   * CPU time of ended children since the last time. It belongs to the task that ended, if only one did; otherwise the
+   * readings stand.
    */
   async #chargeCpu(run: TaskRun): Promise<void> {
     this.#exits.push(run);
@@ -260,8 +260,7 @@ class Supervisor {
   }
 
   /**
-   * A damaged command is put aside. Its name says what it was about, so that nobody waits for it and no other task
-   * suffers.
+   * Puts a damaged command aside. Its name tells its subject, so that nobody waits for it and no other task suffers.
    */
   #takeUnreadable(name: string, kept: string): void {
     const key = keyOfCommand(name);
@@ -411,7 +410,7 @@ class Supervisor {
     await this.#endTaskless('released', 'given back');
   }
 
-  /** Stops what still runs, then ends. */
+  /** Stops all remaining attempts, then ends. */
   async #endTaskless(cause: 'released' | 'lost', detail: string): Promise<void> {
     if (this.#state === 'ended') return;
     this.#state = 'releasing';
@@ -426,7 +425,7 @@ class Supervisor {
     this.#finish(cause, this.#capped(this.#now()), detail);
   }
 
-  /** Waits for every running attempt's report; what has not come by then is reported as interrupted. */
+  /** Waits for every running attempt's report; missing ones are reported as interrupted. */
   async #allEnded(atMostMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((done) => (timer = setTimeout(done, atMostMs)));

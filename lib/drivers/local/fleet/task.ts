@@ -18,8 +18,9 @@ import type { Places } from './staging.ts';
 import { sharedOutBytes, type Sample } from './usage.ts';
 
 /**
- * One attempt: bring inputs -> run the program in a process group of its own -> nothing of it is left -> put outputs
- * back. A stop may come at any moment, also before the program runs. Imported by the supervisor: node: imports only.
+ * One attempt: bring inputs -> run the program in a process group of its own -> wait until no process of it is left ->
+ * put outputs back. A stop may come at any moment, also before the program runs. Imported by the supervisor: node:
+ * imports only.
  */
 export interface TaskContext {
   readonly dir: string;
@@ -34,7 +35,7 @@ export interface TaskContext {
   readonly onExit: (run: TaskRun) => Promise<void>;
 }
 
-/** How an attempt ended; engine times. `stopped` only when it was told to and did not finish its work. */
+/** End of an attempt; engine times. `stopped` only if it was told to and did not finish its work. */
 export interface TaskEnd {
   readonly atMs: number;
   readonly exitCode: number | null;
@@ -52,7 +53,7 @@ export interface StopSchedule {
   readonly killAfterS: number;
 }
 
-/** How long output may still come from a pipe whose writers are gone or have hidden themselves. */
+/** Time for late output from a pipe whose writers are gone or hidden. */
 const DRAIN_MS = 2000;
 const GROUP_POLL_MS = 50;
 
@@ -93,7 +94,7 @@ export class TaskRun {
     return this.#child?.pid ?? null;
   }
 
-  /** Runs the attempt to its end. Never rejects: what goes wrong is how the attempt ended. */
+  /** Runs the attempt to its end. Never rejects: errors are part of the end. */
   async run(): Promise<TaskEnd> {
     try {
       mkdirSync(this.#places.scratch, { recursive: true });
@@ -139,20 +140,20 @@ export class TaskRun {
     this.#after(schedule.killAfterS, () => this.#signal('SIGKILL'));
   }
 
-  /** Nothing of it goes on; no end is reported. */
+  /** Ends all of it; no end is reported. */
   kill(): void {
     this.#signal('SIGKILL');
     killByCookie(this.#places.scratch);
   }
 
-  /** Takes in a reading of the group's usage and looks at the checkpoint; about once a second. */
+  /** Takes a reading of the group's usage and checks the checkpoint; about once a second. */
   tick(sample: Sample | null): void {
     if (sample !== null) {
       this.#maxRssBytes = Math.max(this.#maxRssBytes, sample.rssBytes);
       this.#watchMemory(sample.rssBytes);
       this.#cpuMs = Math.max(this.#cpuMs, sample.cpuMs);
     }
-    if (this.#lookAtCheckpoint()) this.#context.onCheckpoint(this.#keptS);
+    if (this.#updateCheckpoint()) this.#context.onCheckpoint(this.#keptS);
   }
 
   /** Processes that share memory count it once each in their resident sets: past the limit it is measured by shares. */
@@ -167,7 +168,7 @@ export class TaskRun {
     this.#signal('SIGKILL');
   }
 
-  /** CPU time of the whole task, known exactly once it alone ended since the last look. */
+  /** CPU time of the whole task, exact if it alone ended since the last reading. */
   chargeCpu(cpuMs: number): void {
     this.#cpuMs = Math.max(this.#cpuMs, cpuMs);
   }
@@ -197,7 +198,7 @@ export class TaskRun {
       await this.#context.onExit(this);
       await this.#endGroup();
       await Promise.race([closed, new Promise((resolve) => this.#after(DRAIN_MS / 1000, () => resolve(null)))]);
-      this.#lookAtCheckpoint();
+      this.#updateCheckpoint();
       return await this.#conclude(code, signal, atMs);
     } finally {
       this.#cage?.close();
@@ -235,7 +236,7 @@ export class TaskRun {
     const cookie = { [COOKIE]: this.#places.scratch };
     // The token of the engine's API is not for its tasks.
     const { EBB_TOKEN: _, ...inherited } = process.env;
-    // The cookie comes first, where it is found however long the rest is, and last, where nothing overrides it.
+    // The cookie comes first, where it is found however long the environment is, and last, where nothing overrides it.
     const secret = secretVariables(this.#context.dir, secrets, process.env);
     return { ...cookie, ...withoutSecrets(inherited), ...env, ...secret, ...own, ...cookie };
   }
@@ -245,7 +246,7 @@ export class TaskRun {
     this.#startedMs = now;
     this.#kept = new KeptWork(this.checkpointDir, now, this.#context.clock.speed);
     this.#context.onStarted(now);
-    // A stop that came while the program was being started has sent its signals to nobody.
+    // A stop during the start of the program has sent its signals to nobody.
     if (this.#stopped !== null) this.#signal('SIGTERM');
   }
 
@@ -262,7 +263,7 @@ export class TaskRun {
   }
 
   /**
-   * Once the leader has ended nothing of the task may go on. While it is being stopped the rest of the group (a shell's
+   * Once the leader has ended no process of the task may go on. During a stop the rest of the group (a shell's
    * children, say) keeps its time to save; otherwise it is killed at once.
    */
   async #endGroup(): Promise<void> {
@@ -278,7 +279,7 @@ export class TaskRun {
   }
 
   async #conclude(code: number | null, signal: string | null, atMs: number): Promise<TaskEnd> {
-    // Whatever else it was told: it would need as much the next time.
+    // Even if it was also told to stop: it would need as much memory the next time.
     if (code !== 0 && this.#outOfMemory !== null) {
       return this.#end({ atMs, exitCode: code, exitSignal: signal, stopped: null, detail: this.#outOfMemory });
     }
@@ -302,7 +303,7 @@ export class TaskRun {
     return this.#end({ atMs, exitCode: 0, stopped: null, keptS: ranS, detail });
   }
 
-  /** The attempt of this round that publishes outputs: the first to ask. */
+  /** Attempt of this round that publishes outputs: the first to ask. */
   #publisher(): string {
     const { attempt, task, outputs } = this.command;
     return outputs.length === 0 ? attempt : claim(this.#publisherFile(task), attempt);
@@ -312,7 +313,7 @@ export class TaskRun {
     return layout.publisher(this.#context.dir, task, task.round ?? task.number);
   }
 
-  /** Where its outputs cannot be put, another attempt's may. */
+  /** If its outputs cannot be published, those of another attempt may be. */
   async #publish(): Promise<readonly string[]> {
     try {
       return await this.#outputs('put');
@@ -345,15 +346,15 @@ export class TaskRun {
     };
   }
 
-  #lookAtCheckpoint(): boolean {
+  #updateCheckpoint(): boolean {
     const before = this.#keptS;
-    this.#keptS = this.#kept?.look(engineNow(this.#context.clock)) ?? 0;
+    this.#keptS = this.#kept?.update(engineNow(this.#context.clock)) ?? 0;
     return this.#keptS > before;
   }
 
   async #clearAway(): Promise<void> {
     rmSync(inside.pid(this.#context.instanceDir, this.command.attempt), { force: true });
-    // What cannot be removed now goes with the instance's directory.
+    // Files that cannot be removed now go with the instance's directory.
     await removeScratch(this.#places.scratch).catch(() => undefined);
   }
 
@@ -367,7 +368,7 @@ export class TaskRun {
   }
 }
 
-/** Who claimed the file first; it is written whole or not at all. */
+/** First claimant of the file; it is written whole or not at all. */
 function claim(path: string, name: string): string {
   const own = `${path}.${process.pid}.tmp`;
   writeFileSync(own, name);

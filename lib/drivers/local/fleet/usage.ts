@@ -3,9 +3,9 @@ import { createRequire } from 'node:module';
 import { hasCode, readProc } from './files.ts';
 
 /**
- * What the processes of a task use together. On Linux it is read from /proc by process group, which costs no process;
- * elsewhere pidtree and pidusage ask `ps`.
- * Imported by the supervisor: node: imports only; the two packages are loaded where they are used.
+ * Resource usage of the processes of a task together. On Linux it is read from /proc by process group, which costs no
+ * process; elsewhere pidtree and pidusage ask `ps`. Imported by the supervisor: node: imports only; the two packages
+ * are loaded on use.
  */
 export interface Sample {
   readonly rssBytes: number;
@@ -13,10 +13,7 @@ export interface Sample {
   readonly cpuMs: number;
 }
 
-/**
- * One reading for each of the groups, in order; null for a group that is gone. `requireFrom`: where packages are
- * resolved.
- */
+/** One reading per group, in order; null for a group that is gone. `requireFrom`: base for resolving packages. */
 export async function sampleGroups(groups: readonly number[], requireFrom: string): Promise<(Sample | null)[]> {
   if (groups.length === 0) return [];
   return process.platform === 'linux' ? sampleProc(groups) : Promise.all(groups.map((g) => sampleTree(g, requireFrom)));
@@ -28,7 +25,10 @@ export async function sampleGroups(groups: readonly number[], requireFrom: strin
  */
 const TICK_MS = 10;
 
-/** The resident set is in pages, whose size differs (4 to 64 KiB): what this process holds, in bytes over in pages. */
+/**
+ * Page size, 4 to 64 KiB: the resident set is in pages, so it is derived from this process's own, in bytes over in
+ * pages.
+ */
 let pageBytes: number | null = null;
 function pageSize(): number {
   pageBytes ??= 2 ** Math.round(Math.log2(process.memoryUsage.rss() / Number(statOf('self')[21])));
@@ -52,8 +52,8 @@ export function sampleProc(groups: readonly number[]): (Sample | null)[] {
 }
 
 /**
- * Memory of a group with shared pages divided among those that share them (Pss, proc(5)): what forked workers share
- * counts once. Null where the kernel does not say. Dearer than a sample: for groups that a sample finds too large.
+ * Memory of a group with shared pages divided among their users (Pss, proc(5)), so that forked workers' shared pages
+ * count once. Null if the kernel does not tell. Dearer than a sample: for groups that a sample finds too large.
  */
 export function sharedOutBytes(group: number): number | null {
   if (process.platform !== 'linux') return null;
@@ -64,14 +64,14 @@ export function sharedOutBytes(group: number): number | null {
       const kib = /^Pss:\s+(\d+) kB/m.exec(readProc(`/proc/${name}/smaps_rollup`))?.[1];
       sum += Number(kib ?? 0) * 1024;
     } catch (error) {
-      // Ended meanwhile; else the kernel has no such file, or does not let us.
+      // Ended meanwhile; else the kernel has no such file, or denies it.
       if (!hasCode(error, 'ENOENT', 'ESRCH') || existsSync(`/proc/${name}`)) return null;
     }
   }
   return sum;
 }
 
-/** CPU time of all children of this process that have ended and been waited for, ms; null where it cannot be known. */
+/** CPU time of all children of this process that have ended and been waited for, ms; null if unknown. */
 export function endedChildrenCpuMs(): number | null {
   if (process.platform !== 'linux') return null;
   const fields = statOf('self');
@@ -101,7 +101,7 @@ export async function sampleTree(root: number, requireFrom: string): Promise<Sam
       cpuMs: found.reduce((sum, u) => sum + u.ctime, 0),
     };
   } catch {
-    // The tree ended while it was looked at.
+    // The tree ended meanwhile.
     return null;
   }
 }

@@ -19,7 +19,7 @@ interface Palette {
   readonly taken: string;
 }
 
-/** Colours of one hue each, told apart also without colour vision (Okabe and Ito), on either background. */
+/** Colours of one hue each, distinguishable also without colour vision (Okabe and Ito), on either background. */
 const PALETTES: Record<Theme, Palette> = {
   light: {
     background: '#ffffff',
@@ -140,7 +140,7 @@ export interface Taken {
   readonly cause: 'price' | 'capacity';
 }
 
-/** What a chart of one pool shows, in dollars and milliseconds, cut to a window. */
+/** Content of a chart of one pool, in dollars and milliseconds, cut to a window. */
 export interface PoolSeries {
   readonly pool: Pool;
   readonly points: readonly (readonly [atMs: number, usdPerHour: number])[];
@@ -327,7 +327,7 @@ function poolLayers(s: PoolSeries, i: number, palette: Palette, span: Window): o
   ];
 }
 
-/** The same chart as a page that needs nothing else and follows the reader's light or dark setting. */
+/** The same chart as a self-contained page that follows the reader's light or dark setting. */
 export async function marketHtml(trace: MarketTrace, series: readonly PoolSeries[]): Promise<string> {
   const [light, dark] = [await marketSvg(trace, series, 'light'), await marketSvg(trace, series, 'dark')];
   const { light: day, dark: night } = PALETTES;

@@ -9,8 +9,8 @@ import type { AvailabilitySteps, MarketTrace } from '../../../market/trace.ts';
 import { vector } from '../../../domain/resources.ts';
 
 /**
- * The compact market format (docs/market.md): one SQLite file. A writer fills `NAME.PID.partial` and renames it when it
- * is complete, so a reader sees a whole file or none; a crash leaves at most a `.partial` that nobody reads.
+ * The compact market format (docs/market.md): one SQLite file. A writer fills `NAME.PID.partial` and renames it when
+ * complete, so a reader sees a whole file or none; a crash leaves at most an unused `.partial`.
  */
 export const MARKET_FILE_VERSION = 1;
 /** "EBBM": SQLite's application_id, by which the format is recognised. */
@@ -35,9 +35,9 @@ const SCHEMA = `
 /** Facts about a market file as a whole. */
 export interface MarketMeta {
   readonly name: string;
-  /** Where the market comes from: a path, a format, a seed. */
+  /** Source of the market: a path, a format, a seed. */
   readonly source: string;
-  /** What a user must know of it: assumptions made, things left out. */
+  /** Notes for the user: assumptions made, rows left out. */
   readonly notes: readonly string[];
 }
 
@@ -182,7 +182,7 @@ export class MarketWriter {
     return { ...written, replaced: this.#staged - written.priceChanges - written.availabilityChanges };
   }
 
-  /** Throws away what was staged. */
+  /** Discards the partial file. */
   abort(): void {
     if (this.#db.isOpen) this.#db.close();
     rmSync(this.#partial, { force: true });
@@ -218,7 +218,7 @@ export function writeMarket(path: string, trace: MarketTrace, meta: MarketMeta):
   }
 }
 
-/** Whether a file begins as SQLite files do. */
+/** True if a file begins as SQLite files do. */
 export function isSqlite(path: string): boolean {
   const head = Buffer.alloc(16);
   const fd = openSync(path, 'r');

@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, gunzipSync, type Gunzip } from 'node:zlib';
 
 /**
- * Readers of the raw formats that `ebb market import` knows. Each streams one file into a sink and reports every line
- * it cannot use; none gives up on a bad line. csv-parse and stream-json are loaded when first needed.
+ * Readers of the raw formats of `ebb market import`. Each streams one file into a sink and reports every unusable line;
+ * none gives up on a bad line. csv-parse and stream-json are loaded on first use.
  */
 export interface RawSink {
   /** False when the row's type is unknown: the sink has reported it. */
@@ -35,7 +35,7 @@ export type RawFormat = 'price-csv' | 'on-demand-csv' | 'aws-json' | 'availabili
 
 export interface RawFile {
   readonly path: string;
-  /** As messages name it: relative to what the user gave. */
+  /** Name in messages: relative to the user's path. */
   readonly label: string;
   readonly format: RawFormat;
   readonly gzip: boolean;
@@ -68,7 +68,7 @@ export function detect(head: string): RawFormat | null {
   return null;
 }
 
-/** Reads one file into the sink. Rejects when the file itself is damaged; what was read until then is in the sink. */
+/** Reads one file into the sink. Rejects for a damaged file; lines read before are in the sink. */
 export async function readRaw(file: RawFile, sink: RawSink): Promise<void> {
   switch (file.format) {
     case 'price-csv':
@@ -119,11 +119,11 @@ async function readCsv(
 }
 
 const ZONE = /^[a-z]{2}(-[a-z]+)+-\d[a-z]$/;
-/** Some series of availability are of Google's zones: what spot does there is as good an exercise. */
+/** Some series of availability are of Google's zones: as an exercise their spot is as good. */
 const GOOGLE_ZONE = /^[a-z]+(-[a-z]+)+\d-[a-z]$/;
 const TYPE = /^[a-z][a-z0-9-]*\.[a-z0-9-]+$/;
 
-/** What is wrong with the fields every row has; null when nothing is. */
+/** Fault in the fields that every row has; null: none. */
 function fault(type: string, zone: string): readonly [what: string, got: string] | null {
   if (!ZONE.test(zone)) return ['a zone is named like us-east-1a', quote(zone)];
   if (!TYPE.test(type)) return ['an instance type is named like c5.large', quote(type)];
@@ -173,8 +173,7 @@ function onDemandRow(cells: readonly string[], at: RowRef, sink: RawSink): void 
 }
 
 /**
- * Rows of other products (Windows, SUSE, EC2-Classic apart from VPC) are other markets: one is chosen, the one that all
- * our data has.
+ * Rows of other products (Windows, SUSE, EC2-Classic apart from VPC) are other markets; this one is in all our data.
  */
 const PRODUCT = 'Linux/UNIX';
 
@@ -287,7 +286,7 @@ function readTicks(
     before = up;
   }
   const endMs = series.startMs + series.counts.length * series.gapMs;
-  // Nothing is known beyond a series: that is not capacity.
+  // Nothing is known beyond a series, so no capacity is assumed there.
   if (before === true) sink.availability(file.label, { ...series, atMs: endMs, up: false });
   sink.lastsUntil(endMs);
 }

@@ -98,7 +98,7 @@ function nothingToImport(path: string, ignored: number): EbbError {
   });
 }
 
-/** Sits between the readers and the writer: knows types, counts, collects what went wrong. */
+/** Collector between readers and writer: knows types, counts, gathers faults. */
 class Collector implements RawSink {
   readonly #writer: MarketWriter;
   readonly #options: ImportOptions;
@@ -186,7 +186,7 @@ class Collector implements RawSink {
     };
   }
 
-  /** Gives series without prices their flat one, and says all that was assumed. */
+  /** Gives series without prices a flat price, and notes all assumptions. */
   #notes(start: EpochMs): string[] {
     const notes: string[] = [];
     const flat = this.#writer.unpriced();
@@ -264,8 +264,8 @@ function listFiles(path: string): readonly string[] {
 }
 
 /**
- * A market from whatever a user names: a market file, or raw data (file or folder), which is imported once into
- * `cacheDir` under the digest of its content and found there the next time. Throws `market.invalid`.
+ * A market from a user's path: a market file, or raw data (file or folder), which is imported once into `cacheDir`
+ * under the digest of its content and found there the next time. Throws `market.invalid`.
  */
 export async function openMarket(
   path: string,
@@ -289,7 +289,7 @@ export async function openMarket(
   return { trace, notes: meta.notes, imported };
 }
 
-/** A cached market; null when it was damaged, for then it is made anew. */
+/** A cached market; null for a damaged one, which is then made anew. */
 function readable(cached: string): ReturnType<typeof readMarket> | null {
   try {
     return readMarket(cached);
@@ -299,7 +299,7 @@ function readable(cached: string): ReturnType<typeof readMarket> | null {
   }
 }
 
-/** Identity of raw data by names and content, and of what else the result depends on. */
+/** Identity of raw data by names and content, and by the other inputs to the result. */
 async function digest(files: readonly string[], root: string, options: ImportOptions): Promise<string> {
   const hash = createHash('sha256').update(`ebbmarket ${MARKET_FILE_VERSION}\0${options.name ?? ''}\0`);
   hash.update(`${options.catalogue?.name ?? ''}\0`);

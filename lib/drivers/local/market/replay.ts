@@ -8,10 +8,9 @@ import type { Market } from '../../../ports/market.ts';
 /**
  * The public side of a trace: pools and prices up to the asked instant. Availability is never shown: as on EC2,
  * capacity is known only by trying.
- *
- * `now` guards against asking for the future by mistake: with it, an instant later than now is answered as now.
- * A spot pool quotes nothing before its first price and after the trace's end; an on-demand pool quotes its list price
- * always, a reserved one what its reservation costs.
+ * `now` guards against questions about the future by mistake: with it, an instant later than now is answered as now. A
+ * spot pool quotes nothing before its first price and after the trace's end; an on-demand pool always quotes its list
+ * price, a reserved one its price of the reservation.
  */
 export function replayMarket(trace: MarketTrace, now?: () => EpochMs): Market {
   const constant = new Map<PoolId, UsdPerHour>(

@@ -7,12 +7,12 @@ import { EbbError } from '../../../kernel/errors.ts';
 import { DEFAULT_SEED } from '../../../market/default-market.ts';
 import { replaceFile } from '../fleet/files.ts';
 
-/** All that an engine of the directory was opened with: what a restart needs to go on in the same world. */
+/** Everything that an engine of the directory was opened with: a restart goes on in the same world. */
 const worldSchema = z.object({
   version: z.literal(1),
   /** Absolute path; null: the generated market of `seed`. */
   market: z.string().nullable(),
-  /** Where in the market the directory was to begin; null: at its start. */
+  /** Requested start of the directory in the market; null: the market's start. */
   fromMs: z.number().nullable().default(null),
   seed: z.number(),
   preset: z.string().default('ebbtide'),
@@ -23,14 +23,14 @@ const worldSchema = z.object({
   speed: z.number().positive(),
   /** Most vCPUs running at once, as the machine of the time had it; absent in records of earlier versions. */
   vcpus: z.number().positive().optional(),
-  /** Whether that limit was given (`--vcpus`), rather than derived from the machine. */
+  /** True if that limit was given (`--vcpus`), rather than derived from the machine. */
   vcpusGiven: z.boolean().optional(),
-  /** Most bytes that the directory may use (`--disk`); absent: what follows from the free space at each start. */
+  /** Most bytes that the directory may use (`--disk`); absent: derived from the free space at each start. */
   diskBytes: z.number().positive().optional(),
 });
 export type WorldRecord = z.infer<typeof worldSchema>;
 
-/** What an engine is opened with; null (or a setting left out) is what was not said. */
+/** Options of an engine's opening; null or absent: not given. */
 export interface GivenWorld {
   /** Absolute path of a market. */
   readonly market: string | null;
@@ -45,10 +45,10 @@ export interface GivenWorld {
   /** Most bytes that the directory may use; absent: as before while work is unfinished, else by the free space. */
   readonly diskBytes?: number;
 }
-/** The same with everything decided; the clock's anchor is not part of it. */
+/** The same with every option decided; without the clock's anchor. */
 export type ChosenWorld = Omit<WorldRecord, 'version' | 'wallMs' | 'engineMs' | 'vcpus' | 'vcpusGiven' | 'diskBytes'>;
 
-/** What there is of an earlier life of the directory. */
+/** Remains of an earlier life of the directory. */
 export interface Earlier {
   /** Instances that may still live: their supervisors follow the old clock, so it must go on. */
   readonly live: boolean;
@@ -87,7 +87,7 @@ export function writeWorldRecord(dir: string, record: WorldRecord): void {
   replaceFile(fileOf(dir), JSON.stringify(record), true);
 }
 
-/** The world of a directory without unfinished work: what was given, and defaults. */
+/** World of a directory without unfinished work: given options, and defaults. */
 export const newWorld = (given: GivenWorld): ChosenWorld => ({
   market: given.market,
   fromMs: given.fromMs,
@@ -98,10 +98,9 @@ export const newWorld = (given: GivenWorld): ChosenWorld => ({
 });
 
 /**
- * The world that unfinished work goes on in: as written down. What is given again must agree with it (`conflict`):
- * bills, deadlines and forecasts of that work would otherwise mean something else than when they were made. The
- * speed may change while no instance lives, since it is nothing but how fast the clock runs from here on, and
- * `historyDays` at any time: it is about what is over.
+ * World in which unfinished work goes on: as recorded. Options given again must agree with it (`conflict`), because
+ * bills, deadlines and forecasts of that work would change their meaning. The speed may change while no instance lives,
+ * since it only sets the clock's pace from here on, and `historyDays` at any time, since it concerns finished work.
  */
 export function sameWorld(
   dir: string,

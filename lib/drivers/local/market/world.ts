@@ -33,23 +33,23 @@ export interface World {
   readonly limits: Limits;
   /** Wall time of at least 0.25 s between cycles, as engine time. */
   readonly minGapS: number;
-  /** The same between two looks for places that came free between decisions. */
+  /** Engine time between two searches for free slots between decisions. */
   readonly reuseGapS: number;
 }
 
 /** Least wall time between two cycles. */
 export const MIN_GAP_WALL_S = 0.25;
-/** A look costs some milliseconds of processor time and one write to the disk. */
+/** A search costs some milliseconds of processor time and one write to the disk. */
 const REUSE_GAP_WALL_S = 0.01;
-/** Wall time to stop a process that saves at once, and to start one that reads what was saved. */
+/** Wall time to stop a process that saves at once, and to start one that reads its saved state. */
 const STOP_WALL_S = 0.5;
 const RESTORE_WALL_S = 0.2;
 /** Most of a cycle's period that the solver may take. */
 const SOLVER_SHARE = 0.25;
 
 /**
- * Decides which market the directory replays and where its clock stands, and writes it down. While work of an earlier
- * engine is unfinished, what is not given is as that engine had it. Throws `market.invalid`, `conflict`, `usage`.
+ * Decides the market of the directory and the position of its clock, and records both. While work of an earlier engine
+ * is unfinished, missing options are as that engine had them. Throws `market.invalid`, `conflict`, `usage`.
  */
 export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlier): Promise<World> {
   const before = readWorldRecord(dir);
@@ -76,7 +76,7 @@ function limitOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecor
   return vcpus === undefined ? { vcpus: vcpuLimit() } : { vcpus, vcpusGiven: true };
 }
 
-/** As `limitOf`. */
+/** Same rule as `limitOf`. */
 function diskOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'diskBytes'> {
   const diskBytes = given.diskBytes ?? before?.diskBytes;
   return diskBytes === undefined ? {} : { diskBytes };
@@ -116,7 +116,7 @@ const withoutRetired = (settings: WorldRecord['settings']): WorldRecord['setting
   Object.fromEntries(Object.entries(settings).filter(([name]) => !RETIRED.includes(name)));
 
 /**
- * What decisions go by in a world: what was set, else what follows from its speed and its market. Throws
+ * Settings of decisions in a world: given ones, else those that follow from its speed and its market. Throws
  * `store.corrupt`.
  */
 export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace): SchedulerConfig {
@@ -138,7 +138,7 @@ export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace)
   });
 }
 
-/** Settings are checked before they are written down, so what fails here was written by another version. */
+/** Settings are checked before they are recorded, so a failure here means another version wrote them. */
 function configOf(settings: Readonly<Record<string, unknown>>): SchedulerConfig {
   const parsed = schedulerConfig.safeParse(settings);
   if (parsed.success) return parsed.data;

@@ -3,7 +3,7 @@ import { openModel, type Refusal } from '../../../models/model.ts';
 import type { Risk } from '../../../models/preemption.ts';
 import { FEATURES_OF } from './features-of.ts';
 
-/** Whether a version can be asked here, and answers what it answered where it was trained. */
+/** Result of running a version here and comparing its answers with those of its training. */
 export type Check =
   /** `golden.kind` unknown: it has no rows to compare. */
   { readonly kind: 'whole'; readonly golden: Parity } | Refusal;

@@ -4,7 +4,7 @@ import type { DatasetRows, Numbers } from '../../../models/evaluation/dataset-ro
 import { OBSERVED_COLUMN } from '../datasets/capacity-dataset-folder.ts';
 import { npyColumn } from '../datasets/npy-column.ts';
 
-/** What was written into a folder: by `ebb market dataset`, or of capacity (capacity-dataset-folder.ts). */
+/** Rows of a data set folder: by `ebb market dataset`, or of capacity (capacity-dataset-folder.ts). */
 export function datasetRows(folder: string): DatasetRows {
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as DatasetRows['manifest'];
   const column = (name: string): Numbers => npyColumn(join(folder, `${name}.npy`)).values;

@@ -1,6 +1,6 @@
 /**
- * Versions judged beside one another and beside what forecasts without a model, on the same bids (of capacity:
- * moments): those of the last part of the time, at instants that none of them has seen while it was trained.
+ * Judges versions beside one another and beside the forecast without a model, on the same bids (of capacity: moments):
+ * those of the last part of the time, at instants that none of them has seen in training.
  */
 import { EbbError } from '../../../kernel/errors.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
@@ -17,7 +17,7 @@ import { seenBy, type Range } from '../../../models/training-facts.ts';
 import { FEATURES_OF } from './features-of.ts';
 import { historicalMedians } from './medians.ts';
 
-/** What forecasts where no model does. */
+/** Name of the forecast without a model. */
 export const WITHOUT_MODEL: Record<Risk, string> = { price: 'history', capacity: 'observed' };
 
 export interface Candidate {
@@ -26,7 +26,7 @@ export interface Candidate {
 }
 
 export interface Judgement {
-  /** Figures of the first candidate, the others and what forecasts without a model, in their order. */
+  /** Figures of the first candidate, the others and the forecast without a model, in their order. */
   readonly record: EvaluationRecord;
   /** The first candidate less each other forecast. */
   readonly differences: readonly { readonly than: string; readonly difference: Difference }[];
@@ -37,16 +37,13 @@ export interface Evidence {
   readonly rows: DatasetRows;
   /** In the order of the data set's sources. */
   readonly traces: readonly MarketTrace[];
-  /** Of what is held out: the split of the rows that are judged. */
+  /** Held-out split of the judged rows. */
   readonly split: string;
-  /** Of the bootstraps. */
+  /** Seed of the bootstraps. */
   readonly seed: number;
 }
 
-/**
- * Throws `model.unusable` for a version that cannot be asked, `market.invalid` where nothing is left that none of them
- * has seen.
- */
+/** Throws `model.unusable` for a version that does not run, `market.invalid` if no unseen instants are left. */
 export async function judge(candidates: readonly Candidate[], evidence: Evidence): Promise<Judgement> {
   const { risk, rows, split, seed } = evidence;
   const opened = await openAll(candidates, risk);
@@ -96,10 +93,7 @@ async function openAll(candidates: readonly Candidate[], risk: Risk) {
   return opened;
 }
 
-/**
- * Rows of the split at instants that nobody has seen, and whose fate within the hour is known, or that others stand
- * for.
- */
+/** Rows of the split at unseen instants, with an outcome within the hour that is known or weighted for. */
 function heldOut(rows: DatasetRows, split: string, seen: readonly Range[]): number[] {
   const ofSplit = askedOf(rows, [split]).filter((row) => rows.manifest.censored === true || isKnown(rows, row));
   const at = (row: number): number => rows.atMs[row] ?? NaN;
@@ -165,5 +159,5 @@ function figuresOf({ forecast, scores }: Row): ForecastFigures {
   return { name: forecast, accuracy: of(accuracy), f1: of(f1), aucPr: of(aucPr), brier: of(brier), ece: of(ece) };
 }
 
-/** To the sixth digit: no interval is that narrow. */
+/** Rounded to the sixth digit: no interval is that narrow. */
 const known = (x: number): number | null => (Number.isFinite(x) ? Math.round(x * 1e6) / 1e6 : null);

@@ -2,9 +2,9 @@
  * The historical median as forecasts of one hour, in two readings. Tributary (section 2.4.7) has "the historical median
  * probability of preemption depending on the instance type, availability zone and the difference between the user bid
  * price and the spot market price" and evaluates all its models on a range after the one they were made from: `static`
- * is that, made once from the training range. `rolling` is what this program serves: the median of the last seven days,
- * asked anew at each moment; it also sees what was public in the range that it is judged on. Both use every instant of
- * the history, not a sample.
+ * is that, made once from the training range. `rolling` is this program's own: the median of the last seven days, asked
+ * anew at each moment; it also sees the public prices of the judged range. Both use every instant of the history, not a
+ * sample.
  */
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta } from '../../../market/forecast/survival.ts';
 import type { PriceArrays } from '../../../market/price-steps.ts';
@@ -66,7 +66,7 @@ function ofSource(rows: DatasetRows, { trace, source, asked }: Asked, found: Med
       if (p !== null) statics.set(pool, p);
       roll(rows, list, { prices, rung, rolling: found.rolling });
     }
-    // Of a pool that was never seen, and of one without history, the median of all pools.
+    // For a pool that was never seen, or has no history: the median of all pools.
     const ofAll = median([...statics.values()]);
     for (const row of ofRung) found.static[row] = statics.get(rows.pool[row] ?? -1) ?? ofAll;
     for (const row of ofRung) if (Number.isNaN(found.rolling[row])) found.rolling[row] = ofAll;

@@ -12,10 +12,7 @@ import { openSqliteStore } from '../store/sqlite-store.ts';
 import { readWorldRecord } from '../market/world-record.ts';
 import { knownWorld } from '../market/world.ts';
 
-/**
- * What the instances of an engine's directory tell of capacity, up to the last instant that it worked at. Throws
- * `not-found`.
- */
+/** Capacity record of an engine's own instances, up to the last instant of its work. Throws `not-found`. */
 export async function ownRecord(dir: string): Promise<RecordSource> {
   const path = join(dir, 'ebb.db');
   if (!existsSync(path)) throw noEngine(dir, 'no engine has worked in this directory');
@@ -38,9 +35,8 @@ const noEngine = (dir: string, what: string): EbbError =>
   });
 
 /**
- * The prices that the engine of a directory has seen: its market, up to the last instant that it worked at. What the
- * market has after that is the future of a replay. Reads only; an engine may be at work. Throws `not-found` where none
- * ever was.
+ * Prices seen by the engine of a directory: its market, up to the last instant of its work. Later prices are the future
+ * of a replay. Reads only; an engine may be at work. Throws `not-found` for a directory without one.
  */
 export async function ownHistory(dir: string): Promise<DatasetSource> {
   const record = readWorldRecord(dir);

@@ -14,8 +14,8 @@ import { onSuddenEnd } from '../sudden-end.ts';
 import { datasetRows } from './dataset-rows.ts';
 
 /**
- * What a directory's own history is split into: to train, to calibrate, and the rest to judge. A quarter to judge,
- * where `ebb market dataset` takes a fifth: of four weeks that is the week of days below which nothing is concluded
+ * Split of a directory's own history: to train, to calibrate, and the rest to judge. A quarter to judge, where `ebb
+ * market dataset` takes a fifth: of four weeks that is the least number of days for a conclusion
  * (lib/models/evaluation/comparison.ts).
  */
 const SHARES = { train: 0.6, validation: 0.15 } as const;
@@ -23,22 +23,19 @@ export const JUDGED_SPLIT = 'test';
 const BIDS_PER_INSTANT = 4;
 /** Four weeks: the last of them is held out. */
 const LEAST_HISTORY_DAYS = 28;
-/**
- * Of series of availability, all together: the quarter that is held out touches as many days as it takes to conclude
- * something.
- */
+/** For series of availability, all together: the quarter that is held out covers enough days for a conclusion. */
 const LEAST_SERIES_DAYS = (LEAST_DAYS - 0.5) * 4;
 const DAY_MS = 86_400_000;
 /**
- * Times that an engine must have lost capacity which it held: ten for each of the six hazards that are fitted. Peduzzi
- * et al., "A simulation study of the number of events per variable", Journal of Clinical Epidemiology 49, 1996. That is
- * for one number each; whether features tell anything beyond it is what the judging is for.
+ * Fewest losses of held capacity: ten for each of the six fitted hazards. Peduzzi et al., "A simulation study of the
+ * number of events per variable", Journal of Clinical Epidemiology 49, 1996. That is for one number each; the judging
+ * tells if features add anything.
  */
 const LEAST_LOSSES = 60;
 
 export interface Drawing {
   readonly risk: Risk;
-  /** Histories of prices or series of availability, or (of capacity) what an engine's own instances tell. */
+  /** Histories of prices or series of availability, or (of capacity) the record of an engine's own instances. */
   readonly from: { readonly traces: readonly DatasetSource[] } | { readonly own: RecordSource };
   readonly seed: number;
   /** Random instants of the whole time: per market; of capacity per pool. */
@@ -47,7 +44,8 @@ export interface Drawing {
 }
 
 /**
- * A data set of them, in a folder. No pool is held out: whoever trains for their own market wants all of it learned.
+ * A data set of samples, in a folder. No pool is held out, because a training for one's own market should learn all of
+ * it.
  */
 export async function writeSamples(
   folder: string,
@@ -62,7 +60,7 @@ export async function writeSamples(
   return writeDataset(folder, traces, ofPrices, onProgress);
 }
 
-/** Bids to judge by: those of the last part of the time (JUDGED_SPLIT), among others. */
+/** Bids for judging: those of the last part of the time (JUDGED_SPLIT), among others. */
 export async function judgedRows(drawing: Drawing): Promise<DatasetRows> {
   const scratch = mkdtempSync(join(tmpdir(), 'ebb-judged-'));
   const discard = (): void => rmSync(scratch, { recursive: true, force: true });

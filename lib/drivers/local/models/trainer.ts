@@ -1,9 +1,8 @@
 /**
- * The Python program that trains (models/training), and the environment that it runs in: pinned packages with checked
- * hashes, made once per list of packages in the user's cache.
- *
- * Crash points: an environment is made beside its place and renamed when it is complete, so that none is used half
- * made.
+ * The Python program that trains (models/training), and its environment: pinned packages with checked hashes, made once
+ * per list of packages in the user's cache.
+ * Crash points: an environment is made beside its place and renamed when it is complete, so that no half-made one is
+ * used.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -21,7 +20,7 @@ const REPEATABLE = { XLA_FLAGS: '--xla_cpu_multi_thread_eigen=false', OMP_NUM_TH
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Gets what is going on, a line at a time. */
+  /** Receives progress, a line at a time. */
   readonly say: (text: string) => void;
   readonly signal?: AbortSignal;
 }
@@ -43,7 +42,7 @@ export async function runTrainer(python: string, args: readonly string[], around
   });
 }
 
-/** Where the Python lies that is made for this list of packages, or is to. */
+/** Folder of the Python for this list of packages, existing or not. */
 export function environmentOf({ env }: Pick<Surroundings, 'env'>): string {
   const digest = createHash('sha256')
     .update(readFileSync(program('requirements.txt')))

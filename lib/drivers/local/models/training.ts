@@ -1,11 +1,9 @@
 /**
- * A version trained on price histories, judged beside the one in use on what neither has seen, and taken if it is
- * better.
- *
- * Invariants: what is below `own` under a version's name is whole; the version in use changes only to one that was
- * shown to be better. Crash points: all work is done in `.training-PID` there, and the version moves to its place in
- * one step. Dying before leaves that folder, which no list shows and the next training removes; dying after leaves a
- * version that is not in use.
+ * Trains a version on price histories, judges it beside the one in use on unseen data, and takes it if it is better.
+ * Invariants: files below `own` under a version's name are complete; the version in use changes only to one shown to be
+ * better. Crash points: all work is done in `.training-PID` there, and the version moves to its place in one step.
+ * Dying before leaves that folder, which no list shows and the next training removes; dying after leaves a version that
+ * is not in use.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,11 +23,11 @@ export interface TrainingOrder {
   readonly version: string;
   readonly kind: 'trees' | 'lstm';
   readonly drawing: Drawing;
-  /** A Python that has the packages; null: one is made. */
+  /** A Python with the packages; null: one is made. */
   readonly python: string | null;
-  /** The version in use; null: there is none. */
+  /** The version in use; null: none. */
   readonly current: Candidate | null;
-  /** Who asked for it, and when (ISO 8601). */
+  /** The person behind it, and the time (ISO 8601). */
   readonly by: string;
   readonly at: string;
 }
@@ -38,9 +36,9 @@ export interface Training {
   readonly version: string;
   readonly folder: string;
   readonly judgement: Judgement;
-  /** What it had to beat. */
+  /** The forecast that it had to beat. */
   readonly rival: string;
-  /** It is in use from now on. */
+  /** True if it is in use from now on. */
   readonly taken: boolean;
 }
 
@@ -88,7 +86,7 @@ export async function trainVersion(order: TrainingOrder, around: Surroundings): 
   }
 }
 
-/** The version in use, if it can be asked: a damaged one cannot be compared with, and is not what forecasts anyway. */
+/** The version in use, if it runs: a damaged one cannot be compared with, and does not forecast anyway. */
 async function whole(current: Candidate | null, risk: Risk, { say }: Surroundings): Promise<Candidate | null> {
   if (current === null) return null;
   const check = await checkVersion(current.folder, risk);
@@ -104,7 +102,7 @@ async function whole(current: Candidate | null, risk: Risk, { say }: Surrounding
   return null;
 }
 
-/** What trainings that died have left. */
+/** Removes remains of trainings that died. */
 function sweep(own: string): void {
   if (!existsSync(own)) return;
   for (const name of readdirSync(own)) {
@@ -143,8 +141,8 @@ function judged(
 }
 
 /**
- * Better than the version in use, or where there is none than what forecasts without one: by the whole interval of the
- * paired difference.
+ * True if better than the version in use, or without one than the forecast without a model: by the whole interval of
+ * the paired difference.
  */
 function choose({ own, version, at, by }: TrainingOrder, judgement: Judgement): Omit<Training, 'folder'> {
   const [against] = judgement.differences;

@@ -16,8 +16,8 @@ const EXTENSIONS: readonly string[] = ['.ts', '.mts', '.js', '.mjs'];
 const MOST_POLICIES = 64;
 
 /**
- * Policies of the modules that the settings name, in their order. Throws `usage`, with the module, for one that is not
- * there, throws when it is loaded, gives no policy, or takes a name that is taken.
+ * Policies of the modules that the settings name, in their order. Throws `usage`, with the module, if a module is
+ * missing, throws when loaded, gives no policy, or repeats a name.
  */
 export async function loadPolicies({
   policyModules = [],

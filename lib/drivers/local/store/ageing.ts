@@ -3,13 +3,15 @@ import { IDLE_KEY, KEPT_SUMS } from '../../../domain/costs.ts';
 import type { Retention } from '../../../ports/store.ts';
 import { DAY_MS } from '../../../kernel/units.ts';
 
-/** Rows of one kind that age out with one commit at most: it holds the write lock meanwhile. */
+/** Most rows of one table that age out with one commit, because it holds the write lock meanwhile. */
 const AT_ONCE = 200;
 
 const MONEY = `sum(CASE kind WHEN 'work' THEN usd ELSE 0.0 END), sum(CASE kind WHEN 'wasted' THEN usd ELSE 0.0 END),
   sum(CASE kind WHEN 'idle' THEN usd ELSE 0.0 END), sum(CASE kind WHEN 'work' THEN on_demand_usd ELSE 0.0 END)`;
 
-/** Deletes what has been final for as long as it is kept; what it cost stays in `aged_costs`. `nowMs`: wall time. */
+/**
+ * Deletes entities that have been final for the retention time; their cost stays in `aged_costs`. `nowMs`: wall time.
+ */
 export function ageOut(db: Database, { historyDays }: Retention, nowMs: number): void {
   if (historyDays === null) return;
   const cutMs = nowMs - historyDays * DAY_MS;

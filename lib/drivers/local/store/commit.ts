@@ -11,11 +11,11 @@ import { asFlag, bodyOf, isOpenAttempt, isOpenTask } from './sqlite-rows.ts';
 import { forgetEvents, putEvent } from './event-log.ts';
 import { insertJob } from './submissions.ts';
 
-/** A change with its text made: what is left to do while the write lock is held. */
+/** A change with its text made: the remaining work under the write lock. */
 type Write = (db: Database) => void;
 
 /**
- * Prepares a list of changes. Turning entities into text is most of the work of a large commit and is done here, before
+ * Prepares a list of changes. Making text of entities is most of the work of a large commit and is done here, before
  * the transaction, so that submissions of other connections do not wait for it.
  */
 /** `nowMs`: wall time. */
@@ -120,7 +120,7 @@ function putEffect(effect: EffectRecord): Write {
     );
 }
 
-/** The specification is as submitted, and a cancel request stays, whatever copy the engine puts. */
+/** The specification stays as submitted, and a cancel request stays, whatever copy the engine puts. */
 function putJob(job: Job, nowMs: number): Write {
   const body = JSON.stringify(bodyOf(job));
   const overMs = isOver(job.state) ? nowMs : null;

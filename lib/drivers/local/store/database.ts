@@ -6,12 +6,12 @@ import { MIGRATIONS } from './sqlite-schema.ts';
 /** Longest wait for another writer. Commits take milliseconds; a wait of seconds means that one hangs. */
 const BUSY_TIMEOUT_MS = 5000;
 /**
- * How long SQLite itself sleeps before it says that it is busy; then it is asked again. Its own waits grow to 100 ms,
- * so that under a stream of submissions a commit would miss the free moments between them.
+ * Time for which SQLite itself waits on a busy database, before it is asked again. Its own waits grow to 100 ms, so
+ * under a stream of submissions a commit would miss the free moments between them.
  */
 const BUSY_POLL_MS = 1;
 const SQLITE_BUSY = 5;
-/** Smaller databases are checked whole when opened (some 100 MB/s); of larger ones only what is read. */
+/** Smaller databases are checked whole when opened (some 100 MB/s); of larger ones only the parts that are read. */
 const CHECK_BELOW_BYTES = 32 * 2 ** 20;
 
 export interface DatabaseOptions {
@@ -25,8 +25,9 @@ export interface DatabaseOptions {
 
 /**
  * One connection. Lifecycle: open (creates or migrates) -> statements -> close. Invariant: outside of `write` and
- * `read` no transaction is open. Every fault leaves as an EbbError. Crash points: SQLite's own; a transaction is there
- * whole after COMMIT returned (journal WAL, synchronous FULL: the log is on the disk by then) and not at all before.
+ * `read` no transaction is open. Every fault leaves as an EbbError. Crash points: SQLite's own; a transaction is
+ * complete after COMMIT has returned (journal WAL, synchronous FULL: the log is on the disk by then) and not at all
+ * before.
  */
 export class Database {
   readonly path: string;
@@ -78,7 +79,7 @@ export class Database {
     this.#db.exec(sql);
   }
 
-  /** Runs a statement that writes; how many rows it changed. */
+  /** Runs a statement that writes; returns the number of changed rows. */
   run(sql: string, ...values: SQLInputValue[]): number {
     return Number(this.#patiently(() => this.#prepared(sql).run(...values)).changes);
   }
@@ -123,7 +124,7 @@ export class Database {
     }
   }
 
-  /** Undoes a transaction whose execution was ended from outside, so that it could neither commit nor roll back. */
+  /** Undoes a transaction whose call was ended from outside, so that it could neither commit nor roll back. */
   abandon(): void {
     if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK');
   }
@@ -145,7 +146,7 @@ export class Database {
     }
   }
 
-  /** Repeats what is refused because another connection writes: a refused statement has done nothing. */
+  /** Repeats a statement refused for another connection's write: a refused statement has done nothing. */
   #patiently<T>(work: () => T): T {
     const patience = performance.now() + this.#patienceMs;
     for (;;) {

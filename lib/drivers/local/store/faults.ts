@@ -43,7 +43,7 @@ const FULL = 13;
 /** SQLITE_IOERR_SHMSIZE: an I/O error by its code; the disk has no room for the index of the log. */
 const NO_ROOM_FOR_INDEX = 4874;
 
-/** Turns what SQLite throws into an EbbError; anything else is a defect. `path` is what people see. */
+/** EbbError of an error of SQLite; anything else is a defect. `path` is shown to people. */
 export function classify(error: unknown, path: string): EbbError {
   if (error instanceof EbbError) return error;
   const { errcode, message } = error as { errcode?: number; message?: string };

@@ -22,7 +22,7 @@ const STATES = Object.keys({
   cancelled: true,
 } satisfies Record<JobState, true>);
 
-/** Jobs that are not over, without their specifications: those are immutable and mostly known. */
+/** Unfinished jobs, without their specifications: those are immutable and mostly known. */
 export const openJobs = (db: Database): Omit<JobRow, 'spec'>[] =>
   db.all(
     `SELECT arrival, id, cancel_requested, cancelled_by, released_hold_ms, body FROM jobs WHERE state IN ${OPEN_STATES} ORDER BY arrival`,
@@ -38,8 +38,8 @@ export function specOf(db: Database, arrival: number): JobSpec {
 
 /**
  * Newest first, below `before`. One branch per state, each walking its index from the newest and stopping at the limit:
- * a few pending jobs among a million finished ones are found at once, and so are the newest finished ones. The indexes
- * by owner and by name begin with the state too.
+ * a few pending jobs among a million finished ones, and the newest finished ones, are found at once. The indexes by
+ * owner and by name begin with the state too.
  */
 export function filteredJobs(
   db: Database,

@@ -19,8 +19,8 @@ const KEY: Readonly<Record<By, string>> = {
 };
 
 /**
- * The ledger summed by key. An instance's hours are divided among its rows by what they would have cost on demand: that
- * price is constant over an instance's life, so it measures share times time; by time where the price is 0.
+ * The ledger summed by key. An instance's hours are divided among its rows by their on-demand cost: that price is
+ * constant over an instance's life, so it measures share times time; by time if the price is 0.
  */
 export function costsBy(db: Database, by: By): CostRow[] {
   const rows = db.all<CostRow>(
@@ -49,7 +49,7 @@ export function costsBy(db: Database, by: By): CostRow[] {
   return sums.rows();
 }
 
-/** Of what has aged out nobody knows any more which jobs it was, nor of which templates and callers. */
+/** Aged-out costs have lost their jobs, templates and callers. */
 function agedCosts(db: Database, by: By): CostRow[] {
   const sums = `sum(work_usd) AS workUsd, sum(wasted_usd) AS wastedUsd, sum(idle_usd) AS idleUsd,
     sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours, sum(idle_hours) AS idleHours`;

@@ -1,9 +1,9 @@
 /**
- * The tables. `body` columns hold an entity as JSON; columns beside it are what queries look at. Immutable job
- * specifications, the largest part of a job, lie apart so that a change of a job's state rewrites a short row.
- * Partial indexes over what is not over make a cycle's load cost as much as what is active, whatever the history.
- * Rows are ordered by `arrival`, a rowid. Numbers of jobs and instances are never given twice (AUTOINCREMENT): a
- * deleted row leaves its number to nobody, so that cursors and references of other rows stay true.
+ * The tables. `body` columns hold an entity as JSON; columns beside it serve queries. Immutable job specifications, the
+ * largest part of a job, lie apart so that a change of a job's state rewrites a short row. Partial indexes over
+ * unfinished entities make a cycle's load depend on these alone, whatever the history. Rows are ordered by `arrival`, a
+ * rowid. Numbers of jobs and instances are never reused (AUTOINCREMENT), also not after a deletion, so that cursors and
+ * references of other rows stay true.
  */
 const INITIAL = `
 CREATE TABLE jobs (
@@ -114,7 +114,7 @@ CREATE TABLE cursors (instance TEXT PRIMARY KEY, sequence INTEGER NOT NULL) STRI
 CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Since when what is final is so, wall time, and what it had cost once it has aged out (ageing.ts). */
+/** Time from which an entity is final, wall time, and the cost of aged-out ones (ageing.ts). */
 const AGEING = `
 ALTER TABLE jobs ADD COLUMN over_ms REAL;
 CREATE INDEX jobs_over ON jobs (over_ms) WHERE over_ms IS NOT NULL;
@@ -172,13 +172,13 @@ CREATE INDEX instances_open ON instances (open, arrival);
 CREATE INDEX instances_settled ON instances (settled_ms) WHERE settled_ms IS NOT NULL;
 `;
 
-/** Idle hours of what has aged out. Before this version idle time had a row of its own. */
+/** Idle hours of aged-out entities. Before this version idle time had a row of its own. */
 const IDLE_HOURS = `
 ALTER TABLE aged_costs ADD COLUMN idle_hours REAL NOT NULL DEFAULT 0;
 UPDATE aged_costs SET idle_hours = hours WHERE key = '(idle)';
 `;
 
-/** Who asked first that a job be cancelled, as JSON. Like the flag it is not the engine's to write. */
+/** First caller who asked for a job's cancellation, as JSON. Like the flag it is not written by the engine. */
 const CANCELLED_BY = `
 ALTER TABLE jobs ADD COLUMN cancelled_by TEXT;
 `;
@@ -186,7 +186,7 @@ ALTER TABLE jobs ADD COLUMN cancelled_by TEXT;
 /** The hold that a person asked to end, by the time at which it began. */
 const RELEASES = `ALTER TABLE jobs ADD COLUMN released_hold_ms REAL;`;
 
-/** Who submitted the job of a row, which costs are summed by. */
+/** Submitter of a row's job, a key of cost sums. */
 const CALLERS = `
 ALTER TABLE ledger ADD COLUMN caller TEXT;
 UPDATE ledger SET caller = (SELECT json_extract(jobs.body, '$.submittedBy.id') FROM jobs WHERE jobs.id = ledger.job);

@@ -32,7 +32,7 @@ import { decodeCursor, pageOf } from '../../stores/paging.ts';
 
 export interface SqliteStoreOptions extends DatabaseOptions {
   readonly retention?: Retention;
-  /** Wall time, for what ages out. */
+  /** Wall time, for ageing. */
   readonly nowMs?: () => number;
 }
 
@@ -65,7 +65,7 @@ export class SqliteStore implements Store {
     this.#group = new GroupCommit(this.#db, this.#retention, this.#nowMs);
   }
 
-  /** After what the thread executed was ended from outside: nothing of it is left open. */
+  /** Cleans up after a call of the thread was ended from outside. */
   abandon(): void {
     this.#db.abandon();
   }
@@ -291,7 +291,7 @@ export class SqliteStore implements Store {
     );
   }
 
-  /** Writes what is due, then lets go of the file. */
+  /** Writes due submissions, then closes the file. */
   async close(): Promise<void> {
     this.#group.flush();
     this.#db.close();

@@ -33,7 +33,7 @@ interface Known extends JobRow {
   readonly digest: string;
 }
 
-/** What was submitted under a key; null when nothing was. */
+/** Submission under a key; null: none. */
 export function submittedUnder(db: Database, key: string): Submitted | null {
   const known = db.one<Known>(
     `SELECT i.digest, j.cancel_requested, j.cancelled_by, j.released_hold_ms, j.body, s.spec FROM idempotency i
@@ -98,8 +98,8 @@ type Settled = { readonly outcomes: readonly SubmitOutcome[] } | { readonly erro
 
 /**
  * Group commit: calls that arrive while a flush is due share one transaction, and so one write to the disk. Each gets
- * its own outcome, after COMMIT; one call's fault undoes that call alone, a fault of the transaction is everybody's.
- * Lifecycle: submit* -> flush (end of the event loop's turn) -> ... -> close (flushes what is due).
+ * its own outcome, after COMMIT; one call's fault undoes that call alone, a fault of the transaction all of them.
+ * Lifecycle: submit* -> flush (end of the event loop's pass) -> ... -> close (flushes due calls).
  */
 export class GroupCommit {
   readonly #db: Database;
@@ -117,7 +117,7 @@ export class GroupCommit {
   submit(submissions: readonly Submission[]): Promise<readonly SubmitOutcome[]> {
     return new Promise((resolve, reject) => {
       this.#due.push({ submissions, resolve, reject });
-      // After the input that is at hand has been read: whatever else it submits joins this transaction.
+      // Runs after the available input has been read, so that its submissions join this transaction.
       if (this.#due.length === 1) setImmediate(() => this.flush());
     });
   }
@@ -148,7 +148,7 @@ export class GroupCommit {
 
   #apply(call: Call): Settled {
     try {
-      // The first thing that a single submission writes is what can be refused: nothing to undo.
+      // The first write of a submission is the one that may be refused, so there is nothing to undo.
       const apply = (): SubmitOutcome[] => call.submissions.map((s) => submitOne(this.#db, s, this.#nowMs()));
       return { outcomes: call.submissions.length === 1 ? apply() : this.#db.part(apply) };
     } catch (error) {

@@ -103,10 +103,10 @@ class Bench {
     this.freeBytes -= bytes;
   }
 
-  async look(seconds = 1): Promise<void> {
+  async check(seconds = 1): Promise<void> {
     for (let i = 0; i < seconds; i++) {
       this.nowMs += 1000;
-      await this.watch.look();
+      await this.watch.check();
       await this.watch.measured;
     }
   }
@@ -116,25 +116,25 @@ describe('a watch on the disk', () => {
   it('measures a folder at rest once in ten minutes, whatever its size', async () => {
     const bench = new Bench(10 * GB);
     bench.write(5 * GB);
-    await bench.look(599);
+    await bench.check(599);
     expect(bench.measurements).toBe(1);
-    await bench.look(3);
+    await bench.check(3);
     expect(bench.measurements).toBe(2);
   });
 
   it('measures again when what is free has moved, but for no more than a tenth of the time', async () => {
     const bench = new Bench(10 * GB);
-    await bench.look();
+    await bench.check();
     bench.write(0.04 * GB);
-    await bench.look(30);
+    await bench.check(30);
     expect(bench.measurements).toBe(1);
     bench.write(0.02 * GB);
-    await bench.look(2);
+    await bench.check(2);
     expect(bench.measurements).toBe(2);
     bench.tookMs = 20_000;
     for (let i = 0; i < 1000; i++) {
       bench.write(0.001 * GB);
-      await bench.look();
+      await bench.check();
     }
     // Each takes 20 s, and 200 s go by before the next one: five of them within 1000 s, and the one at first.
     expect(bench.measurements).toBeLessThanOrEqual(8);
@@ -143,10 +143,10 @@ describe('a watch on the disk', () => {
 
   it('tells of each level once, and of the first one', async () => {
     const bench = new Bench(GB);
-    await bench.look(3);
+    await bench.check(3);
     for (const percent of [50, 31, 1, 20, -1, -10, -60, 85]) {
       bench.write((percent * GB) / 100);
-      await bench.look(3);
+      await bench.check(3);
     }
     expect(bench.told).toEqual([
       [null, 'enough'],
@@ -163,11 +163,11 @@ describe('a watch on the disk', () => {
     const bench = new Bench(null);
     bench.usedBytes = 2 * GB;
     bench.freeBytes = 8 * GB;
-    await bench.look();
+    await bench.check();
     expect(bench.watch.state?.use.budgetBytes).toBe(6 * GB);
     bench.freeBytes = 100 * MIB;
     bench.nowMs += 1;
-    await bench.watch.look();
+    await bench.watch.check();
     expect(bench.watch.state?.level).toBe('used-up');
     expect(bench.measurements).toBe(1);
   });
@@ -180,13 +180,13 @@ describe('a watch on the disk', () => {
       measure: async () => 1,
       nowMs: () => 0,
     });
-    await mute.look();
+    await mute.check();
     expect(mute.state).toBeNull();
     const bench = new Bench(GB);
-    await bench.look();
+    await bench.check();
     bench.watch.close();
     bench.write(2 * GB);
-    await bench.look(3);
+    await bench.check(3);
     expect(bench.told).toHaveLength(1);
   });
 });

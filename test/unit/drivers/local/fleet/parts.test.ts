@@ -77,19 +77,19 @@ describe('kept work', () => {
     write('old', wallMs - 60_000);
     // Engine time is 10 times the wall; the attempt starts at 1,000,000 ms.
     const kept = new KeptWork(dir, 1_000_000, 10);
-    expect(kept.look(1_010_000)).toBe(0);
+    expect(kept.update(1_010_000)).toBe(0);
     write('half.tmp', wallMs);
     write('.hidden', wallMs);
-    expect(kept.look(1_020_000)).toBe(0);
+    expect(kept.update(1_020_000)).toBe(0);
     mkdirSync(join(dir, 'deep'));
     // Its age says a day before; it was not there at the last look.
     write(join('deep', 'jumped-back'), wallMs - 86_400_000);
     write('state', wallMs - 50_000);
-    expect(kept.look(1_030_000)).toBe(20);
-    expect(kept.look(1_040_000)).toBe(20);
+    expect(kept.update(1_030_000)).toBe(20);
+    expect(kept.update(1_040_000)).toBe(20);
     // The system's clock jumped ahead: no more than now.
     write('state', wallMs + 86_400_000);
-    expect(kept.look(1_050_000)).toBe(50);
+    expect(kept.update(1_050_000)).toBe(50);
   });
 
   it('has no newest file where there is no directory', () => {

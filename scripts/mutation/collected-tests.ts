@@ -67,9 +67,10 @@ function callerIn(file: string): { line: number; column: number } {
 type Row = readonly unknown[];
 const each =
   (declare: (name: string, body: () => void) => void) =>
-  (rows: readonly Row[]) =>
+  (rows: readonly unknown[]) =>
   (name: string, body: (...row: Row) => unknown): void => {
-    for (const row of rows) {
+    for (const given of rows) {
+      const row: Row = Array.isArray(given) ? given : [given];
       const named = format(name, ...row.slice(0, name.match(/%[sdij]/g)?.length ?? 0));
       declare(named, () => body(...row));
     }

@@ -102,13 +102,20 @@ describe.each([
   });
 });
 
-describe('groups that share constraints', () => {
-  it('have each instance asked about once on stratus, refused or not', () => {
+describe('constraints of groups', () => {
+  it('are asked about each instance once by stratus, though groups share them', () => {
     const asked: string[] = [];
     const allowed = (h: Host): boolean => asked.push(nameOf(h.on)) > 0 && nameOf(h.on) !== 'i-1';
     const groups = [300, 200, 100].flatMap((runtimeS) => tasksOf({ id: `t${runtimeS}`, runtimeS, allowed }));
     const placed = stratusPack(groups, [host({ id: 'i-1', vcpus: 8 }), host({ id: 'i-2', vcpus: 2 })]);
     expect(placed.map((p) => nameOf(p.on))).toEqual(['i-2', 'i-2']);
     expect(asked.sort()).toEqual(['i-1', 'i-2']);
+  });
+
+  it('are not asked by stratus about pools that only other groups may use', () => {
+    const hosts = [host({ id: 'a', zone: 'a' }), host({ id: 'b', zone: 'b' })];
+    const inPool = (p: Pool): boolean => p.zone === 'a';
+    const anywhere = { runtimeS: 50, allowed: () => true };
+    expect(askedOf(stratusPack, hosts, [{ inPool }, anywhere])).toEqual(['a']);
   });
 });

@@ -55,6 +55,13 @@ describe("Stratus' packer", () => {
     expect(where(stratusPack([...similar, ...long], hosts))).toEqual({ busy: 4 });
   });
 
+  it('does not take an instance for shorter because a shorter task was put beside', () => {
+    const hosts = [host({ id: 'long', remainingS: 2000, vcpus: 2 }), host({ id: 'short', remainingS: 1250, vcpus: 1 })];
+    const first = tasksOf({ id: 'a', runtimeS: 1900 });
+    const second = tasksOf({ id: 'b', runtimeS: 1600 });
+    expect(where(stratusPack([...first, ...second], hosts))).toEqual({ long: 1, short: 1 });
+  });
+
   it('places the longest first', () => {
     const one = [host({ id: 'h', vcpus: 1 })];
     const placements = stratusPack(

@@ -51,12 +51,18 @@ const market = (zone: string, prices: SpotMarket['prices']): SpotMarket => ({
   availability: null,
 });
 
+/** Where so many instances are reserved, at no cost. */
+const RESERVED_INSTANCES = 3;
+const RESERVED = poolKey('c5.large', 'moving', 'reserved');
 /** `calm` never changes; `moving` does, at midnight and on both sides of it; `late` has no price before two o'clock. */
 export const MARKETS = ['calm', 'late', 'moving'] as const;
 export const ON_DEMAND_USD = raw(ENTRY.onDemandUsdPerHour);
 const trace = traceOf({ name: 'contract', startMs: START, endMs: END }, [
   market('calm', steps([-20, 0.03])),
-  market('moving', steps([-20, 0.02], [-14, 0.04], [-12, 0.05], [-11.5, 0.02], [0, 0.06], [3, 0.01], [13, 0.07])),
+  {
+    ...market('moving', steps([-20, 0.02], [-14, 0.04], [-12, 0.05], [-11.5, 0.02], [0, 0.06], [3, 0.01], [13, 0.07])),
+    reserved: { instances: RESERVED_INSTANCES, usdPerHour: 0 },
+  },
   market('late', steps([2, 0.03])),
 ]);
 
@@ -98,9 +104,10 @@ export function marketContract(name: string, maker: MarketDriverMaker): void {
       for (const hours of [-19, -12.2, -11.9, -11.7, -3, 0]) await driver.goTo(atHour(hours));
     });
 
-    it('lists a spot and an on-demand pool for each type and zone, in order of their ids', async () => {
+    it('lists a spot and an on-demand pool for each type and zone, and what is reserved, in order of their ids', async () => {
       const ids = (): readonly string[] => driver.market.pools().map((p) => p.id);
-      const of = (zones: readonly string[]): string[] => zones.flatMap((z) => [spot(z), onDemand(z)]).sort();
+      const of = (zones: readonly string[]): string[] =>
+        [RESERVED, ...zones.flatMap((z) => [spot(z), onDemand(z)])].sort();
       expect(ids()).toEqual(of(maker.listsUnpriced ? MARKETS : ['calm', 'moving']));
       await driver.goTo(atHour(2));
       expect(ids()).toEqual(of(MARKETS));
@@ -170,6 +177,15 @@ export function marketContract(name: string, maker: MarketDriverMaker): void {
       });
       // In force at noon since it began, not since the day or the window did.
       expect(pairs(history(MOVING, atHour(-1), atHour(0)))).toEqual([[raw(atHour(-11.5)), 0.02]]);
+    });
+
+    it('has as many reserved instances as there are, at their own price', async () => {
+      for (const hours of [0, 3, 14]) {
+        await driver.goTo(atHour(hours));
+        const pool = driver.market.pools().find((p) => p.id === RESERVED);
+        expect(pool).toMatchObject({ option: 'reserved', zone: 'moving', reservedInstances: RESERVED_INSTANCES });
+        expect(quote(RESERVED, atHour(hours))).toBe(0);
+      }
     });
 
     it('shows nothing of the future, and a change from its very instant on', async () => {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { StageName } from '../domain/preset-spec.ts';
 import type { Asks } from './asks.ts';
 import type { MovePolicy, SceneContext, Stages } from './contracts.ts';
@@ -23,6 +24,11 @@ export interface Policy<Stage extends StageName = StageName, Settings extends z.
   /** Learners whose beliefs it reads. */
   readonly learners: readonly string[];
   readonly asks: Asks;
+  /**
+   * Pools in which a policy of `scale` may ever buy; absent: any. Pools in which a preset never buys are not appraised:
+   * work planned there would wait for ever, beside instances that are bought elsewhere and given back.
+   */
+  readonly buys?: (pool: Pool) => boolean;
   /** Called once per preset, with settings checked by the schema. */
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
@@ -40,6 +46,7 @@ interface Described {
   readonly tunes?: readonly Tunable[];
   readonly learners?: readonly string[];
   readonly asks?: Asks;
+  readonly buys?: (pool: Pool) => boolean;
 }
 
 /** A policy whose function finds its settings in the context's `config`. */

@@ -1,8 +1,7 @@
 /** Remaining work of running tasks, and the time to move them. */
-import { raw, secondsBetween } from '../kernel/units.ts';
+import { raw, secondsBetween, ZERO_S } from '../kernel/units.ts';
 import { certain, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecasts.ts';
-import type { Attempt } from '../domain/job.ts';
 import type { RunningTask } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts';
 import type { SceneContext, ValueContext } from './contracts.ts';
@@ -22,16 +21,21 @@ export function meanLeftS(running: RunningTask, input: Pick<ValueContext, 'snaps
 }
 
 /**
- * True if a task that was stopped once has run again for as long as a change takes: to stop, start elsewhere and begin
- * again, with a cycle each to observe the stop and the start. Running times change with every task that ends, and room
- * is counted in fractions of machines, so one plan may undo another. With this rule a task loses at most half of its
- * time to such changes.
+ * A task that was stopped before stays where it is for as long as a relocation takes, and for as long as the work that
+ * earlier stops of ours have lost. Plans are made on running times that change with every task that ends and on room
+ * that is shared in fractions of machines, so that one plan may undo another. The first bound keeps at least half of a
+ * task's time for its work. The second doubles with each stop, so that a task without checkpoints comes to its end:
+ * all stops together lose it less than twice its running time.
  */
 export function hasSettled(
-  { number, startedMs }: Attempt,
+  { attempt, ownStops }: Pick<RunningTask, 'attempt' | 'ownStops'>,
   { snapshot, config }: Pick<SceneContext, 'snapshot' | 'config'>,
 ): boolean {
-  return number === 1 || (startedMs !== null && secondsBetween(startedMs, snapshot.nowMs) >= relocationS(config));
+  const { number, startedMs } = attempt;
+  if (number === 1) return true;
+  if (startedMs === null) return false;
+  const staysS = Math.max(relocationS(config), raw(ownStops?.lostS ?? ZERO_S));
+  return secondsBetween(startedMs, snapshot.nowMs) >= staysS;
 }
 
 /** Longest time from one instance to another: save, be observed as stopped, start up, begin, restore. */

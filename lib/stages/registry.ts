@@ -3,11 +3,12 @@ import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
+import type { Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
-import type { SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
-import { thrownLine, guarded, guardedAsks } from '../policy/own/guarded.ts';
+import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
@@ -113,13 +114,11 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
   return {
     name,
     about: spec.about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
-    stages: stagesOf(bound, (b) => b.contract),
+    stages: stagesOf(bound, (b) => b),
     ...(spec.forecast === undefined ? {} : { forecast: spec.forecast }),
     policies: Object.fromEntries(bound.map((b) => [b.stage, b.asks.policy])) as Record<StageName, string>,
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
-    ...(policies.length === 0
-      ? {}
-      : { own: { policies, refusals, standIns: stagesOf(bound, (b) => (b.standIn ?? b).contract) } }),
+    ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
 }
 
@@ -132,8 +131,19 @@ export function withStandIns(name: string, own: OwnPresets, beside: Beside = {})
   return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
 }
 
-const stagesOf = (bound: readonly Guarded[], contract: (of: Guarded) => Contract<StageName>): Stages<Solver> =>
-  Object.fromEntries(bound.map((b) => [b.stage, contract(b)])) as unknown as Stages<Solver>;
+function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): Stages<Solver> {
+  const policies = bound.map(policyOf);
+  const stages = Object.fromEntries(policies.map((p) => [p.stage, p.contract])) as unknown as Stages<Solver>;
+  const buys = policies.find((p) => p.stage === 'scale')?.buys;
+  return buys === undefined ? stages : { ...stages, appraise: appraiseOnly(buys, stages.appraise) };
+}
+
+/** Appraises the pools in which the preset may buy. O(pools) for each decision. */
+const appraiseOnly = (buys: (pool: Pool) => boolean, appraise: AppraisePolicy): AppraisePolicy =>
+  withContext('appraise', appraise, (context) => {
+    const { snapshot } = context;
+    return { ...context, snapshot: { ...snapshot, pools: snapshot.pools.filter(({ pool }) => buys(pool)) } };
+  });
 
 /** Resolved setting `forecast` of a preset: `history`, `model` or a version. Throws `usage` for an unknown preset. */
 export const forecastNamed = (
@@ -193,6 +203,7 @@ interface Bound {
   readonly stage: StageName;
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
+  readonly buys?: Policy['buys'];
   readonly isShipped: boolean;
 }
 
@@ -212,7 +223,8 @@ function guardedBound(
   const asNamed = (b: Bound) => ({ policy: b.asks.policy, contract: b.contract });
   const contract = guarded(stage, asNamed(of), asNamed(standIn), refusals);
   const refuse = (why: string) => refusals.add({ stage, policy: asks.policy, why, standIn: standIn.asks.policy });
-  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, standIn };
+  const buys = of.buys && guardedBuys(of.buys, refuse);
+  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, ...(buys && { buys }), standIn };
 }
 
 /** The nearest shipped policy along the chain of extended presets, else that of the default preset. */
@@ -249,7 +261,7 @@ function bind(
   const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
   const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
-  return { stage, contract: scoped(stage, decide, asks), asks, isShipped };
+  return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */

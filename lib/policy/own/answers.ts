@@ -73,6 +73,9 @@ const groupsById = ({ groups }: Pick<Snapshot, 'groups'>): ReadonlyMap<GroupId, 
 export const bids = (answer: readonly Bid[]): Fault =>
   isList(answer) && answer.every(isBid) ? null : '`asks.bids` answers no list of bids';
 
+export const buys = (answer: boolean): Fault =>
+  typeof answer === 'boolean' ? null : '`buys` answers neither true nor false';
+
 export const estimate = (made: StageForecasts): Fault =>
   typeof made.get === 'function' ? null : 'the answer has no `get`: it must be a map of forecasts by stage';
 

@@ -7,6 +7,7 @@ import type { GroupId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { StageForecasts, StageKey } from '../../domain/forecasts.ts';
+import type { Pool } from '../../domain/pool.ts';
 import type { StageName } from '../../domain/preset-spec.ts';
 import type { Asks } from '../asks.ts';
 import type { Allotment, GroupOffers, MovePolicy, PlanPolicy, Worths } from '../contracts.ts';
@@ -151,6 +152,10 @@ export function guardedAsks(asks: Asks, refuse: (why: string) => void): Asks {
   const guard = new Guard(refuse);
   return { ...asks, bids: guard.call(bids, () => [], check.bids) };
 }
+
+/** Where the question fails, the policy may buy. */
+export const guardedBuys = (buys: (pool: Pool) => boolean, refuse: (why: string) => void): ((pool: Pool) => boolean) =>
+  new Guard(refuse).call(buys, () => true, check.buys);
 
 function guardedPlan(own: PlanPolicy<Solver>, standIn: PlanPolicy<Solver>, guard: Guard): PlanPolicy<Solver> {
   return async (input, solver) => {

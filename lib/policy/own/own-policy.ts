@@ -1,5 +1,6 @@
 /** A policy of the user's own, as its module gives it. Experimental: the form may change between minor versions. */
 import { z } from 'zod';
+import type { Pool } from '../../domain/pool.ts';
 import { policyName, STAGES, type StageName } from '../../domain/preset-spec.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import type { Asks } from '../asks.ts';
@@ -20,6 +21,8 @@ export interface OwnPolicySpec<Stage extends StageName = StageName, Settings ext
   readonly learners?: readonly string[];
   /** Its questions to the market's forecast. Absent: none; any question then throws. */
   readonly asks?: Asks;
+  /** Pools in which a policy of `scale` may ever buy. Absent: any. Other pools are not appraised. */
+  readonly buys?: (pool: Pool) => boolean;
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
 
@@ -52,6 +55,7 @@ const form = z.strictObject({
       message: 'with `bids` or `held` it needs a `horizon`: seconds, or any',
     })
     .default({}),
+  buys: z.custom<NonNullable<Policy['buys']>>(isFunction, 'must be a function').optional(),
   decide: z.custom<Policy['decide']>(isFunction, 'must be a function'),
 });
 

@@ -70,7 +70,7 @@ export function mayReturn(running: RunningTask, input: DecisionContext): boolean
   const { snapshot, worths, config } = input;
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.ofRunning(running);
-  if (worth === undefined || !hasSettled(running.attempt, input)) return false;
+  if (worth === undefined || !hasSettled(running, input)) return false;
   return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
 }
 

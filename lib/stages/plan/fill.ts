@@ -157,8 +157,9 @@ export function overdrawn(problem: Problem, selection: Selection): readonly stri
 
 export interface FillOptions {
   /**
-   * Choices of this cycle that may preempt running work. Orders by arrival allow it for deadline work only: work
-   * preempted for a later job of its own class would be first again as soon as it waits.
+   * Choices of this cycle that may preempt running work. `deadlines`: the order is one of strict priority, group by
+   * group, and best-effort work preempts nothing. Work preempted for a later job of its own class would be first again
+   * as soon as it waits.
    */
   readonly preemptFor: 'all' | 'deadlines';
   /** A fractional plan to follow first, as far as whole tasks go; its stops that nobody needs are undone. */
@@ -186,10 +187,30 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
     for (const index of order) filling.choose(index, Math.floor((guide.tasks[index] ?? 0) + ROUND_DOWN));
     for (const index of order) filling.choose(index, Math.ceil((guide.tasks[index] ?? 0) - ROUND_DOWN));
   }
+  if (options.preemptFor === 'deadlines') return inTurn(filling, order).selection();
   for (const index of order) filling.choose(index, Infinity);
   if (stopped.length > 0) keepRunning(filling, stopped);
-  if (problem.kills.length > 0) makeRoom(filling, order, options.preemptFor);
+  if (problem.kills.length > 0) makeRoom(filling, order, { giving: givingByRow(problem.kills, () => true) });
   return filling.selection();
+}
+
+/**
+ * Each group in its turn takes what is free, and then what gives way: idle instances for every group, running work for
+ * deadline work. A later group that had taken the room of an idle instance would keep the earlier one out for as long
+ * as it runs, or be stopped for it by the next plan.
+ */
+function inTurn(filling: Filling, order: readonly number[]): Filling {
+  const { problem } = filling;
+  const all = givingByRow(problem.kills, () => true);
+  const idle = givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
+  let trials = 0;
+  for (const [of, choices] of Map.groupBy(order, (index) => problem.choices[index]?.group ?? -1)) {
+    for (const index of choices) filling.choose(index, Infinity);
+    if (problem.kills.length === 0 || (filling.waiting[of] ?? 0) < 1) continue;
+    const giving = problem.groups[of]?.group.class === 'deadline' ? all : idle;
+    trials += makeRoom(filling, choices, { giving, most: MOST_TRIALS - trials });
+  }
+  return filling;
 }
 
 /** Less than this of a unit in a fractional plan is noise. */
@@ -209,27 +230,32 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
 /** Most choices tried by the pre-emption pass, which is quadratic in their number. */
 const MOST_TRIALS = 400;
 
-/** For choices of this cycle without room, in order: preempts the cheapest work that makes room, if it pays. */
-function makeRoom(filling: Filling, order: readonly number[], preemptFor: FillOptions['preemptFor']): void {
+/**
+ * For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays.
+ * Returns how many choices it looked at.
+ */
+function makeRoom(
+  filling: Filling,
+  order: readonly number[],
+  { giving, most = MOST_TRIALS }: { readonly giving: ReadonlyMap<number, readonly number[]>; readonly most?: number },
+): number {
   const { problem } = filling;
-  const all = givingByRow(problem.kills, () => true);
-  const idle = preemptFor === 'all' ? all : givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
   let trials = 0;
   for (const index of order) {
     const choice = problem.choices[index];
     if (choice === undefined || choice.planned.option.slot > 0) continue;
     const waiting = filling.waiting[choice.group] ?? 0;
     if (waiting < 1) continue;
-    if (++trials > MOST_TRIALS) return;
-    const of = problem.groups[choice.group];
-    const giving = of?.group.class === 'deadline' ? all : idle;
-    const atATime = of?.gang === true ? waiting : 1;
+    if (trials >= most) break;
+    trials++;
+    const atATime = problem.groups[choice.group]?.gang === true ? waiting : 1;
     while ((filling.waiting[choice.group] ?? 0) >= 1 && makeRoomFor(filling, choice, atATime, giving)) {
       const before = filling.waiting[choice.group];
       filling.choose(index, Infinity);
       if (filling.waiting[choice.group] === before) break;
     }
   }
+  return trials;
 }
 
 function makeRoomFor(

@@ -40,7 +40,7 @@ export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, M
 export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
-  hasSettled(running.attempt, input) &&
+  hasSettled(running, input) &&
   input.worths.ofRunning(running) !== undefined;
 
 /** The attempt's preemption, or null where it may not be stopped. */

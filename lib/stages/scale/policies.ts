@@ -24,7 +24,7 @@ export const SCALE = [
   ),
   policy(
     'scale',
-    { name: 'on-demand', about: 'on-demand only', source: 'baseline' },
+    { name: 'on-demand', about: 'on-demand only', source: 'baseline', buys: ({ option }) => option !== 'spot' },
     scaling(onDemandOnly, releaseIdle),
   ),
   policy(

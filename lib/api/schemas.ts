@@ -334,6 +334,7 @@ export const poolView = z
     highUsdPerHour: usd.nullable().describe('Highest price of the last 24 hours.'),
     onDemandUsdPerHour: usd,
     liveInstances: count.describe('How many instances of it are held now.'),
+    reservedInstances: count.optional().describe('Of a reserved pool: how many instances are reserved.'),
   })
   .meta({ id: 'Pool' });
 export type PoolView = z.infer<typeof poolView>;

@@ -179,6 +179,7 @@ export const poolView = (pool: Pool, prices: PoolPrices, liveInstances: number):
   highUsdPerHour: prices.high,
   onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
   liveInstances,
+  ...(pool.reservedInstances === undefined ? {} : { reservedInstances: pool.reservedInstances }),
 });
 
 export interface InstanceExtras {

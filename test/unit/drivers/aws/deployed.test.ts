@@ -7,6 +7,7 @@ import { CreateQueueCommand, DeleteMessageCommand, ReceiveMessageCommand, SQSCli
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { textAt } from '../../../../lib/drivers/aws/store/codec.ts';
 import { Table } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
+import { poolKey, type PurchaseOption } from '../../../../lib/domain/pool.ts';
 import { provideBackend } from '../../../../lib/api/provided-backend.ts';
 import { dispatcher, type Dispatch } from '../../../../lib/api/dispatch.ts';
 import type { Swept } from '../../../../lib/drivers/aws/fleet/sweep.ts';
@@ -18,6 +19,9 @@ import { invoke } from './lambda.ts';
 import { lambdaEnvironment } from '../../../support/lambda-environment.ts';
 import { execute } from '../../../support/state-machine.ts';
 
+/** The page has the rights of a deployment without reservations. */
+const WITH_RESERVATIONS: Readonly<Record<string, string>> = { prices: 'ec2:DescribeCapacityReservations' };
+const RESERVED = poolKey('c5.large', 'calm', 'reserved');
 /** Market seconds per wall second. */
 const SPEED = 60;
 const REGION = 'eu-central-1';
@@ -132,7 +136,11 @@ describeOnLocalStack('the deployed handlers', (on) => {
       EBB_TRIGGER_QUEUE: queue,
       EBB_REGION: REGION,
       EBB_CLOCK: JSON.stringify(double.anchor),
-      config: { vcpus: 32, settings: { preset: 'greedy', priceHistoryS: 86_400 } },
+      config: {
+        vcpus: 32,
+        settings: { preset: 'greedy', priceHistoryS: 86_400 },
+        reservations: [double.reservations.get(RESERVED) ?? ''],
+      },
     });
     // Of this machine's own settings (EBB_DATA_DIR, ...) a Lambda has none, and would refuse them.
     for (const key of Object.keys(process.env)) if (key.startsWith('EBB_')) Reflect.deleteProperty(process.env, key);
@@ -219,7 +227,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
   const stateOf = async (job: string): Promise<string> =>
     String((await request('GET', `/api/jobs/${job}`)).body['state']);
 
-  const submit = async (name: string, command: string): Promise<string> => {
+  const submit = async (name: string, command: string, purchaseOptions: PurchaseOption): Promise<string> => {
     const { status, body } = await request('POST', '/api/jobs', {
       name,
       class: 'best-effort',
@@ -231,6 +239,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
           workdir: '/tmp',
           resources: { cpu: 0.5, memory: '128MiB' },
           expectedRuntime: '2m',
+          constraints: { purchaseOptions },
         },
       ],
     });
@@ -244,7 +253,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     const { changes } = await call<{ changes: number }>('prices', byClock());
     // Three zones have a price: the day before's and today's beginning, and what changed.
     expect(changes).toBeGreaterThanOrEqual(3);
-    const id = await submit('hello', 'echo hello from $EBB_TASK_INDEX; sleep 1');
+    const id = await submit('hello', 'echo hello from $EBB_TASK_INDEX; sleep 1', 'spot');
     await until('end of the job', async () => (await stateOf(id)) === 'succeeded', round);
     const { body } = await request('GET', `/api/jobs/${id}/logs?task=0`);
     expect(JSON.stringify(body)).toContain('hello from 0');
@@ -258,7 +267,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
 
   it('put right what no event has told', async () => {
     double.knobs.set({ events: { lose: 1 } });
-    const id = await submit('unheard', 'sleep 1');
+    const id = await submit('unheard', 'sleep 1', 'spot');
     let sweeps = 0;
     const repaired = new Set<string>();
     await until(
@@ -271,6 +280,37 @@ describeOnLocalStack('the deployed handlers', (on) => {
     );
     expect(repaired.size).toBeGreaterThan(0);
     double.knobs.set({ events: { lose: 0 } });
+    await until('end of the instances', async () => (await live()) === 0, round);
+  }, 120_000);
+
+  it('use a capacity reservation, at no cost of its own', async () => {
+    const id = await submit('paid-for', 'sleep 1', 'reserved');
+    await until('end of the job', async () => (await stateOf(id)) === 'succeeded', round);
+    await until('end of the instances', async () => (await live()) === 0, round);
+    const pools = (await request('GET', '/api/pools?option=reserved')).body;
+    expect(pools).toMatchObject({ items: [{ id: RESERVED, priceUsdPerHour: 0, reservedInstances: 2 }] });
+    const { body } = await request('GET', '/api/instances');
+    const used = (body['items'] as { pool: string; costUsd: number | null }[]).filter((i) => i.pool === RESERVED);
+    expect(used.length).toBeGreaterThan(0);
+    expect(used.every((i) => i.costUsd === 0)).toBe(true);
+    const { rows } = (await request('GET', '/api/costs?by=job')).body as { rows: { key: string }[] };
+    expect(rows.find((row) => row.key === id)).toMatchObject({ totalUsd: 0, workUsd: 0 });
+  }, 90_000);
+
+  it('say that EC2 does not tell of reservations, launch into none, and go on', async () => {
+    const logged = [process.stdout, process.stderr].map((to) => jest.spyOn(to, 'write').mockImplementation(() => true));
+    double.knobs.set({
+      faults: [{ action: 'DescribeCapacityReservations', code: 'UnauthorizedOperation', status: 403 }],
+    });
+    expect(await call('prices', byClock(600_000))).toMatchObject({ reserved: { named: 1, instances: 0 } });
+    const said = logged.flatMap((to) => to.mock.calls.map(([line]) => String(line))).join('');
+    expect(said).toMatch(/"ReservationsUnusable":1/);
+    expect(said).toMatch(/capacity reservations are not used/);
+    const { processParts } = await import('../../../../lib/drivers/aws/compose/compose.ts');
+    const { market } = await processParts().market().prices();
+    expect(market.quote(RESERVED, double.now())).toBeNull();
+    const id = await submit('elsewhere', 'sleep 1', 'spot');
+    await until('end of the job', async () => (await stateOf(id)) === 'succeeded', round);
     await until('end of the instances', async () => (await live()) === 0, round);
   }, 120_000);
 
@@ -304,9 +344,8 @@ describeOnLocalStack('the deployed handlers', (on) => {
     const lacking = [...made].flatMap(([name, commands]) =>
       [...commands].flatMap((command) => {
         const has = rights.get(name);
-        return (NEEDS[command] ?? [`${command}: not known`]).every((action) => has?.has(action) === true)
-          ? []
-          : [`${name} ${command}`];
+        const isAllowed = (action: string): boolean => has?.has(action) === true || WITH_RESERVATIONS[name] === action;
+        return (NEEDS[command] ?? [`${command}: not known`]).every(isAllowed) ? [] : [`${name} ${command}`];
       }),
     );
     expect(lacking).toEqual([]);

@@ -30,6 +30,7 @@ describe('the environment of a Lambda', () => {
       draining: false,
       ownerIsCaller: false,
       admins: [],
+      reservations: [],
     });
     expect(env.EBB_CLOCK).toBeUndefined();
     expect(env).not.toHaveProperty('PATH');

@@ -50,7 +50,8 @@ describe('what is recorded', () => {
     const known = new Set(kindsMade());
     expect(known.size).toBeGreaterThan(25);
     expect([...there].filter((kind) => !known.has(kind))).toEqual([]);
-    expect([...known].filter((kind) => !there.has(kind) && !WITHOUT_VALUES.has(kind))).toEqual([]);
+    const isExpected = (kind: string): boolean => !WITHOUT_VALUES.has(kind) && !LATER_KINDS.has(kind);
+    expect([...known].filter((kind) => !there.has(kind) && isExpected(kind))).toEqual([]);
   });
 
   it('is known by keys that are made in one place', () => {
@@ -64,6 +65,9 @@ const MARKET_SINCE = 6;
 
 /** Numbers, flags and names alone, which no step changes (upgrades.ts). */
 const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'WAKE WAKE', 'SPENT ', 'L# FLEET']);
+
+/** New kinds that older code never reads: recorded when the version is raised next. */
+const LATER_KINDS: ReadonlySet<string> = new Set(['PRICES RESERVED']);
 
 /** Fields of answers that recordings have had since version 7 and 8. */
 const LATER_FIELDS = ['idleHours', 'caller'];

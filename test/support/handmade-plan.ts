@@ -6,7 +6,7 @@ import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.t
 import { certain, type Distribution } from '../../lib/domain/distribution.ts';
 import type { Offer } from '../../lib/domain/forecast.ts';
 import type { InstanceState } from '../../lib/domain/instance.ts';
-import type { Job } from '../../lib/domain/job.ts';
+import type { Job, StageSpec } from '../../lib/domain/job.ts';
 import type { Worth } from '../../lib/domain/plan.ts';
 import type { Pool, PoolView } from '../../lib/domain/pool.ts';
 import { minusResources } from '../../lib/domain/resources.ts';
@@ -45,6 +45,11 @@ export interface Waiting {
   readonly pLate?: number;
   readonly maxCostUsd?: number;
   readonly spentUsd?: number;
+  /** Of the spot pool: the next try, from now, and its chance. */
+  readonly opens?: { readonly inS: number; readonly p: number };
+  readonly stage?: Partial<StageSpec>;
+  readonly keptS?: number;
+  readonly submittedS?: number;
 }
 
 export interface Running {
@@ -189,6 +194,7 @@ function offerOf(w: Waiting, option: 'spot' | 'on-demand', h: Handmade, spotUsd:
     expectedLostS: ZERO_S,
     expectedDurationS: seconds(runtimeS),
     expectedCostUsd: (share * price * runtimeS) / HOUR_S,
+    ...(w.opens === undefined || option !== 'spot' ? {} : { opens: { atMs: at(w.opens.inS), p: w.opens.p } }),
   };
 }
 
@@ -204,11 +210,12 @@ function groupOf(w: Waiting): PendingGroup {
       gang: w.gang ?? false,
       resources: need,
       expectedRuntimeS: null,
+      ...w.stage,
     }),
     count: w.count ?? 1,
     members: { freshFrom: 0 },
-    keptS: ZERO_S,
-    submittedMs: NOW,
+    keptS: seconds(w.keptS ?? 0),
+    submittedMs: at(w.submittedS ?? 0),
     deadlineMs: w.deadlineS === undefined ? null : at(w.deadlineS),
     need,
   };

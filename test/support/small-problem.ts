@@ -6,8 +6,9 @@ import { attemptId } from '../../lib/kernel/ids.ts';
 import type { Choice, GroupChoices, Problem } from '../../lib/stages/plan/problem.ts';
 import { supplyRows, type Draw, type Supply } from '../../lib/stages/plan/strl/supply.ts';
 import type { PlannedOption } from '../../lib/stages/plan/options.ts';
+import type { Pool } from '../../lib/domain/pool.ts';
 import { invariant } from '../../lib/kernel/errors.ts';
-import { HOUR_S, SPOT, handmade } from './handmade-plan.ts';
+import { HOUR_S, SPOT, handmade, type Handmade } from './handmade-plan.ts';
 
 /** Amounts by partition; negative ones only of kills. */
 export type Amounts = Readonly<Record<string, number>>;
@@ -20,6 +21,7 @@ export interface SmallMember {
 }
 
 export interface SmallChoice {
+  readonly pool?: Pool;
   readonly netUsd: number;
   readonly costUsd?: number;
   readonly slot?: number;
@@ -53,12 +55,14 @@ export interface SmallProblem {
   readonly groups: readonly SmallGroup[];
   readonly kills?: readonly SmallKill[];
   readonly headroomMilliCpu?: number;
+  readonly config?: Handmade['config'];
 }
 
 const drawsOf = (amounts: Amounts): readonly Draw[] =>
   Object.entries(amounts).map(([partition, amount]) => ({ partition, perUnit: [amount] }));
 
-export function smallProblem({ capacity, slots = 1, groups, kills = [], headroomMilliCpu = 0 }: SmallProblem): Problem {
+export function smallProblem(small: SmallProblem): Problem {
+  const { capacity, slots = 1, groups, kills = [], headroomMilliCpu = 0, config } = small;
   const input = handmade({
     waiting: groups.map(({ count, gang, class: of }, g) => ({
       name: `g${g}`,
@@ -67,7 +71,7 @@ export function smallProblem({ capacity, slots = 1, groups, kills = [], headroom
       gang: gang ?? false,
       ...(of === 'deadline' ? { deadlineS: HOUR_S } : {}),
     })),
-    config: { lookAheadSlots: slots },
+    config: { ...config, lookAheadSlots: slots },
   });
   const supply: Supply = {
     slots,
@@ -95,7 +99,7 @@ export function smallProblem({ capacity, slots = 1, groups, kills = [], headroom
         worthUsd: netUsd + costUsd,
         costUsd,
       };
-      return { option, pool: SPOT, netUsd, slots: choice.slots ?? 1 };
+      return { option, pool: choice.pool ?? SPOT, netUsd, slots: choice.slots ?? 1 };
     });
     small.choices.forEach(({ netUsd, members }, c) => {
       const planned = invariant(options[c], 'an option was made of each choice');

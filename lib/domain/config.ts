@@ -64,6 +64,14 @@ export const schedulerConfig = z.strictObject({
     .max(0.9999)
     .default(0.95)
     .describe('Quantile of the running time that must still fit before the deadline when work stays on spot.'),
+  lateBudget: z
+    .number()
+    .min(0)
+    .max(0.5)
+    .default(0.01)
+    .describe(
+      'Share of the jobs with a deadline that may be late, where the risk saves money: never those with `mustMeet`. 0: no deadline is put at risk.',
+    ),
   startDelayMeanS: z
     .number()
     .nonnegative()

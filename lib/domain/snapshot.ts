@@ -134,6 +134,12 @@ export interface SetAside {
   readonly detail: string;
 }
 
+/** Of the last jobs with a deadline that ended, how many were late. */
+export interface Lateness {
+  readonly ended: number;
+  readonly late: number;
+}
+
 /** One consistent picture of the world; the only input of the pure stages besides forecasts and configuration. */
 export interface Snapshot {
   readonly nowMs: EpochMs;
@@ -156,6 +162,8 @@ export interface Snapshot {
   readonly limits: Limits;
   /** Limits of the whole deployment; absent: none. */
   readonly spendingLimits?: readonly SpendingLimit[];
+  /** Absent: none has ended. */
+  readonly lateness?: Lateness;
   /** Parts found already. Absent, or of another snapshot: parts are searched when asked for. */
   readonly parts?: SnapshotParts;
 }

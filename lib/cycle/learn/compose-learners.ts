@@ -4,6 +4,7 @@ import { SPENT_PREFIX } from '../money/deployment-limits.ts';
 import { BACK_OFF_PREFIX } from '../observe/back-off.ts';
 import { DISK_PREFIX } from '../observe/disk-room.ts';
 import { capacityLearner } from './capacity-learner.ts';
+import { latenessLearner } from './lateness-learner.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 
 /** Rows of the store's memory that no learner writes. */
@@ -18,4 +19,4 @@ interface Composition {
 
 /** The learners of every driver. One added here learns, and is stored, in all of them. */
 export const composeLearners = ({ more = [], isKept = true }: Composition = {}): Learners =>
-  new Learners([runtimeLearner, capacityLearner, ...more], { isKept, taken: TAKEN });
+  new Learners([runtimeLearner, capacityLearner, latenessLearner, ...more], { isKept, taken: TAKEN });

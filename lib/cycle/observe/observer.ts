@@ -21,6 +21,7 @@ import type { Learners } from '../../policy/learners.ts';
 import type { Fleet } from '../../ports/fleet.ts';
 import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
+import { latenessLearner } from '../learn/lateness-learner.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
 import { holdJob, releaseAll } from './holding.ts';
@@ -36,6 +37,7 @@ import {
   quotaUses,
   backOffsAt,
   backOffOf,
+  refusedMsOf,
   storedBackOffs,
   type BackOffs,
 } from './back-off.ts';
@@ -126,6 +128,7 @@ export class Observer {
     const budgets = await this.#enforceBudgets(state, prices);
     const spendingLimits = this.#deployment.limits(state, prices);
     const startsHeld = this.#disk?.held ?? null;
+    const lateness = this.#parts.learners.of(latenessLearner);
     return takeSnapshot({
       state,
       nowMs,
@@ -137,6 +140,7 @@ export class Observer {
       limits: this.#parts.limits,
       ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
       ...(startsHeld === null ? {} : { startsHeld }),
+      ...(lateness.ended === 0 ? {} : { lateness }),
       restoreS: this.#parts.config.restoreS,
       onFault: (job, error) => holdJob(state, { job, reason: messageOf(error) }, nowMs),
     });
@@ -223,6 +227,7 @@ export class Observer {
     const full = fullReservations(state.instances.values(), this.#pools);
     return [...this.#pools.values()].map((pool) => {
       const backOff = backingOff.size === 0 ? null : backOffOf(backingOff, pool.id, nowMs);
+      const refusedMs = this.#backOffs.size === 0 ? null : refusedMsOf(this.#backOffs, pool.id);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
@@ -231,6 +236,7 @@ export class Observer {
         closedReason:
           backOff?.why ?? (full.has(pool.id) ? `all ${pool.reservedInstances} reserved instances are in use` : null),
         ...(backOff === null ? {} : { backOff: backOffView(backOff) }),
+        ...(refusedMs === null ? {} : { refusedMs }),
         ...(quota === undefined ? {} : { quota }),
       };
     });

@@ -4,7 +4,7 @@ import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../k
 import { isEnding, type Job, type JobState, type StageSpec, type Task } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
-import type { BlockedJob, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import type { BlockedJob, Budget, Lateness, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
 
@@ -26,6 +26,7 @@ export interface SnapshotInput {
   readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
   readonly spendingLimits?: Snapshot['spendingLimits'] & {};
+  readonly lateness?: Lateness;
   /** Why no task may start for want of room on the disk; absent: tasks may. */
   readonly startsHeld?: string;
   /** Time to read a checkpoint, which is no progress of a resumed attempt; default 0. */
@@ -92,6 +93,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     ...(input.budgets === undefined ? {} : { budgets: input.budgets }),
     limits: input.limits,
     ...(input.spendingLimits === undefined ? {} : { spendingLimits: input.spendingLimits }),
+    ...(input.lateness === undefined ? {} : { lateness: input.lateness }),
   };
   return setAside(all, aside);
 }

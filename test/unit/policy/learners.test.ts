@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/cycle/learn/capacity-learner.ts';
+import { latenessLearner } from '../../../lib/cycle/learn/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
@@ -49,7 +50,7 @@ describe('a composition of learners', () => {
   it('tells who learns from what: nothing else need be read to confirm a launch', () => {
     const learners = composeLearners();
     expect(learners.learningFrom('launch-refused')).toEqual([capacityLearner]);
-    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner]);
+    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner, latenessLearner]);
   });
 
   it('keeps rows as earlier versions wrote them, and restores what it is asked to alone', async () => {

@@ -1,13 +1,12 @@
 import type { GroupId } from '../../kernel/ids.ts';
-import { isPositive, lte, raw, secondsBetween } from '../../kernel/units.ts';
+import { isPositive, raw, secondsBetween } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { mean } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import { NOTICE_S } from '../../domain/instance.ts';
-import type { StageSpec } from '../../domain/job.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
+import { lossOf } from '../../policy/work-left.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
 import { EquivalenceClassBook, type Appraised, type ClassWork, type Options } from './equivalence-classes.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
@@ -99,17 +98,6 @@ function taskOf(
       safeInS: latestSafeStartMs === null ? null : secondsBetween(snapshot.nowMs, latestSafeStartMs),
     },
   };
-}
-
-/**
- * Most work that one interruption can lose. A checkpoint signal whose grace fits into the warning loses nothing; one
- * that does not fit loses, on average, half of the interval of the program's own saves; without a checkpoint all is
- * lost.
- */
-export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
-  if (checkpoint === null) return Infinity;
-  if (lte(checkpoint.graceS, NOTICE_S)) return 0;
-  return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
 }
 
 /** Key of the deadline class within an equivalence class. */

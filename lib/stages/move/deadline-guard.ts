@@ -31,7 +31,7 @@ const LEAST_GAIN = 0.01;
  * Attempts to move, by id, without those that are ending or whose instance is going. O(running attempts with a deadline
  * on spot); only those whose last safe start may be near are examined.
  */
-export function guardMoves(input: DecisionContext): readonly Move[] {
+export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => null): readonly Move[] {
   const { snapshot, worths, config } = input;
   const withinS = GUARD_CYCLES * config.cyclePeriodS;
   const moves: Move[] = [];
@@ -41,13 +41,31 @@ export function guardMoves(input: DecisionContext): readonly Move[] {
     if (view === undefined || view.instance.state === 'warned') continue;
     // A hard constraint is never widened: work that may only use spot stays there.
     if (nonInterruptibleOnly(running.stage.constraints) === null) continue;
-    const reason = reasonToMove(running, view, input);
+    const reason = reasonToMove({ running, view, tolerates }, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
-function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionContext): string | null {
+/** Probabilities of lateness of both strategies, and how long the rest takes. */
+export interface Risk {
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+  readonly stayLate: number;
+  readonly moveLate: number;
+  readonly leftS: number;
+}
+
+/** Comparison of dollars: whether the risk of staying is worth it, with both amounts. Null: they are not compared. */
+export type Tolerates = (
+  risk: Risk,
+  input: DecisionContext,
+) => { readonly stays: boolean; readonly why: string } | null;
+
+function reasonToMove(
+  { running, view, tolerates }: { running: RunningTask; view: InstanceView; tolerates: Tolerates },
+  input: DecisionContext,
+): string | null {
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
   if (worth === undefined || worth.taskDeadlineMs === null) return null;
@@ -64,11 +82,13 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionC
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
   const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
+  const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left) }, input);
+  if (dollars?.stays === true) return null;
   const minutes = Math.round(msBetween(snapshot.nowMs, worth.latestSafeStartMs ?? snapshot.nowMs) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
   return (
     `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
-    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}`
+    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}${dollars === null ? '' : `; ${dollars.why}`}`
   );
 }
 

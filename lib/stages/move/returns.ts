@@ -29,8 +29,12 @@ import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources 
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { guardMoves } from './deadline-guard.ts';
+import { byDollars } from './late-dollars.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
-import { hasSettled, relocationS, workLeft } from '../../policy/work-left.ts';
+import { latePrice, lateUsd } from '../../policy/late-budget.ts';
+import { DeadlineChoice, upFactorOf } from '../../policy/deadline-program/choice.ts';
+import { lastRefusal } from '../../policy/deadline-program/spells.ts';
+import { hasSettled, lossOf, relocationS, workLeft } from '../../policy/work-left.ts';
 
 /**
  * Saving that a move to spot must bring, as a fraction of the cost of staying. Ours: well over the error of a day's
@@ -42,7 +46,7 @@ const LEAST_USD = 1e-4;
 
 /** The deadline guard's moves, and those back to spot that pay. */
 export function movesThatPay(input: DecisionContext): readonly Move[] {
-  const guarded = guardMoves(input);
+  const guarded = guardMoves(input, byDollars);
   const returning = returnMoves(input);
   return returning.length === 0 ? guarded : [...guarded, ...returning].sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
@@ -56,6 +60,7 @@ export function returnMoves(input: DecisionContext): readonly Move[] {
   for (const view of input.snapshot.instances.values()) {
     if (view.pool.option !== 'on-demand' || view.instance.state !== 'ready' || view.attempts.length === 0) continue;
     if (!view.attempts.every((r) => mayReturn(r, input))) continue;
+    if (!view.attempts.every((r) => paysByProgram(r, view, { spot, input }))) continue;
     const reason = reasonToReturn(view, { spot, idle }, input);
     if (reason === null) continue;
     for (const running of view.attempts) moves.push({ attempt: running.attempt.id, reason, running, view, to: 'spot' });
@@ -72,6 +77,37 @@ export function mayReturn(running: RunningTask, input: DecisionContext): boolean
   const worth = worths.ofRunning(running);
   if (worth === undefined || !hasSettled(running, input)) return false;
   return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
+}
+
+/**
+ * True if the deadline program sends an attempt back to spot, on the cheapest pool for its instance; also where the
+ * program has nothing to say. The slack is the one that is left after a cycle: the target has to start first.
+ */
+function paysByProgram(
+  running: RunningTask,
+  view: InstanceView,
+  { spot, input }: { readonly spot: readonly PoolView[]; readonly input: DecisionContext },
+): boolean {
+  const { config, forecasts } = input;
+  const worth = input.worths.ofRunning(running);
+  const onDemandUsd = raw(view.pool.onDemandUsdPerHour);
+  if (worth === undefined || worth.latestSafeStartMs === null || lossOf(running.stage) > 0) return true;
+  const pools = cheapestFor(view, spot);
+  const [cheapest] = pools;
+  if (cheapest === undefined) return true;
+  const meanUsd = forecasts.market.meanPrice?.(cheapest.pool) ?? null;
+  const rates = {
+    spotUsd: Math.max(cheapest.usdPerHour, meanUsd === null ? 0 : cheapest.machines * raw(meanUsd)),
+    onDemandUsd,
+    pools: pools.length,
+    upFactor: upFactorOf(cheapest.pool, forecasts.market, config),
+  };
+  const late = lateUsd(latePrice(input.snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
+  const task = { worth, left: workLeft(running, input), lateUsd: late };
+  const foundMs = lastRefusal(spot.filter(({ pool }) => pools.some((p) => p.pool.id === pool.id)));
+  const knownS = secondsBetween(foundMs, input.snapshot.nowMs);
+  const { action } = new DeadlineChoice(task, rates, input).onDemand(knownS, config.cyclePeriodS);
+  return action === 'spot';
 }
 
 interface Visit {

@@ -4,7 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { groupId } from '../../../../lib/kernel/ids.ts';
 import { raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { certain, distribution } from '../../../../lib/domain/distribution.ts';
-import { appraise, lossOf } from '../../../../lib/stages/appraise/appraise.ts';
+import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
+import { lossOf } from '../../../../lib/policy/work-left.ts';
 import { bidsFor } from '../../../../lib/stages/appraise/pools.ts';
 import { isBoughtAs, isSpotPool } from '../../../../lib/domain/pool.ts';
 import {

@@ -99,18 +99,21 @@ export class DeadlineChoice {
    * LATER_H, or never. The age of an up spell can then be larger. Slack is what is left when the target has started.
    */
   onDemand(knownS: number, startsS: number): Choice {
+    const stays = this.#mean((point) => every(this.#staying(point))).stay;
     const goes = (laterH: number): number =>
-      this.#mean(({ workH, slackH }) => {
-        const state = { place: ON_DEMAND_UP, workH: workH - laterH, slackH: slackH - startsS / 3600 } as const;
-        if (state.workH <= 0) return { stay: workH, spot: workH, onDemand: workH };
-        const { spot } = this.#overAges(agesAtRandom(knownS / 3600 + laterH), state);
-        return { stay: workH, spot: laterH + spot, onDemand: workH };
+      this.#mean((point) => {
+        const workH = point.workH - laterH;
+        if (workH <= 0) return every(this.#staying(point));
+        const state = { place: ON_DEMAND_UP, workH, slackH: point.slackH - startsS / 3600 } as const;
+        return every(laterH + this.#overAges(agesAtRandom(knownS / 3600 + laterH), state).spot);
       }).spot;
-    const stay = LATER_H.reduce(
-      (least, laterH) => Math.min(least, goes(laterH)),
-      this.#mean(({ workH }) => ({ stay: workH, spot: 0, onDemand: 0 })).stay,
-    );
+    const stay = LATER_H.reduce((least, laterH) => Math.min(least, goes(laterH)), stays);
     return this.#choice({ stay, spot: goes(0), onDemand: Infinity });
+  }
+
+  /** Cost of on-demand to the end. */
+  #staying({ workH, slackH }: Point): number {
+    return slackH < 0 ? this.#program.terms.late + workH : workH;
   }
 
   #overAges(ages: Ages, state: Omit<State, 'age'>): ActionCosts {
@@ -135,6 +138,8 @@ export class DeadlineChoice {
     return waitsS;
   }
 }
+
+const every = (cost: number): ActionCosts => ({ stay: cost, spot: cost, onDemand: cost });
 
 function meanOf(of: readonly { readonly weight: number; readonly costs: ActionCosts }[]): ActionCosts {
   let [stay, spot, onDemand] = [0, 0, 0];

@@ -31,7 +31,6 @@ import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { guardMoves } from './deadline-guard.ts';
 import { byDollars } from './late-dollars.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
-import { latePrice, lateUsd } from '../../policy/late-budget.ts';
 import { DeadlineChoice, upFactorOf } from '../../policy/deadline-program/choice.ts';
 import { lastRefusal } from '../../policy/deadline-program/spells.ts';
 import { hasSettled, lossOf, relocationS, workLeft } from '../../policy/work-left.ts';
@@ -102,8 +101,7 @@ function paysByProgram(
     pools: pools.length,
     upFactor: upFactorOf(cheapest.pool, forecasts.market, config),
   };
-  const late = lateUsd(latePrice(input.snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
-  const task = { worth, left: workLeft(running, input), lateUsd: late };
+  const task = { worth, left: workLeft(running, input), lateUsd: Infinity };
   const foundMs = lastRefusal(spot.filter(({ pool }) => pools.some((p) => p.pool.id === pool.id)));
   const knownS = secondsBetween(foundMs, input.snapshot.nowMs);
   const { action } = new DeadlineChoice(task, rates, input).onDemand(knownS, config.cyclePeriodS);

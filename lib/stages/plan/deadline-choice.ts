@@ -3,12 +3,13 @@
  * (lib/policy/deadline-program). It speaks of groups with a deadline whose programs save their state when they are
  * interrupted, and that may use both kinds of capacity. Tasks of a group share one answer.
  */
-import { raw, secondsBetween } from '../../kernel/units.ts';
+import { isPositive, raw, secondsBetween } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
+import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { DeadlineChoice, upFactorOf, type Choice } from '../../policy/deadline-program/choice.ts';
 import { lastRefusal } from '../../policy/deadline-program/spells.ts';
@@ -48,10 +49,13 @@ export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer
     return view !== undefined && usd < (least?.usd ?? onDemandUsd) ? { usd, pool: view.pool } : least;
   }, null);
   if (cheapest === null || !Number.isFinite(onDemandUsd)) return null;
-  const late = lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd);
-  // A known running time is not weighed at its last safe start: on-demand is surely in time.
-  const isKnown = late === Infinity || left.atS.length === 1;
-  if (isKnown && isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return GUARDED;
+  const guarded = isGuarded(worth, snapshot.nowMs, config.cyclePeriodS);
+  // Before the last safe start no deadline is at risk: on-demand is still in time after a loss of spot.
+  const late = guarded ? lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd) : Infinity;
+  // Past it, neither a known running time is weighed, with which on-demand is surely in time, nor work that has run: the
+  // deadline guard has just stopped it, or would stop it at once.
+  const isSettled = late === Infinity || left.atS.length === 1 || isPositive(doneOnceS(group));
+  if (guarded && isSettled) return GUARDED;
   const rates = {
     spotUsd: cheapest.usd,
     onDemandUsd,

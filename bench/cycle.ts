@@ -29,6 +29,7 @@ import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
 import { allotmentOf } from '../lib/stages/plan/allotment.ts';
 import { planProblem, type Planned } from '../lib/stages/plan/milp.ts';
+import { BY_PROGRAM } from '../lib/stages/plan/options.ts';
 import { problemOf, type Problem } from '../lib/stages/plan/problem.ts';
 import type { Solver } from '../lib/policy/solver.ts';
 import {
@@ -107,7 +108,7 @@ function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): St
     appraise: (...of) => watch.time('appraise', () => stages.appraise(...of)),
     plan: async (input: PlanInput, solver) => {
       const began = performance.now();
-      const problem = problemOf(input);
+      const problem = problemOf(input, BY_PROGRAM);
       const planned = await planProblem(problem, solver);
       const allotment = allotmentOf(problem, planned.selection, planned.report);
       watch.add('plan', performance.now() - began);

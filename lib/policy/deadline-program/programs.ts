@@ -12,8 +12,8 @@ const MOST_VALUES = 4_000_000;
 const PRICES = 20;
 /** Lateness that is never worth it, hours of on-demand. More would be lost in rounding. */
 export const NEVER_LATE_H = 1e4;
-const WORK_CLASSES_H = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-const SLACK_CLASSES_H = [2, 4, 8, 16, 32, 64, 128, 256, 512];
+const WORK_CLASSES_H = [2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024];
+const SLACK_CLASSES_H = [2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512];
 
 const PROGRAMS = slot(() => new Programs());
 

@@ -145,9 +145,11 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   if (worth === undefined) return [];
   const offered = payableOffers(group, context);
   const left = leftToRun(group, context.input);
-  const answer = context.rules.asksProgram
-    ? deadlineAnswer({ group, worth, left, offers: offered, viewOf: (o) => context.pools.get(o.pool) }, context.input)
-    : null;
+  // Where vCPUs are short, on-demand may not be had when it is needed: the program counts on it.
+  const answer =
+    context.rules.asksProgram && context.canFlee
+      ? deadlineAnswer({ group, worth, left, offers: offered, viewOf: (o) => context.pools.get(o.pool) }, context.input)
+      : null;
   const of = { group, worth, left, offered };
   return answer === null ? optionsByRisk(of, context) : optionsByProgram({ ...of, answer }, context);
 }

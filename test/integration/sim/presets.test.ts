@@ -49,6 +49,16 @@ describe('a long job with a deadline on spot that comes and goes', () => {
   }, 60_000);
 });
 
+it('a job waits out an outage of ten minutes at no cost, however much it has saved', async () => {
+  const short = market([
+    [0, 6],
+    [6.17, 40],
+  ]);
+  const { usd, late, attempts, interruptions } = await long(short, 'ebbtide', { fraction: 0.7 });
+  expect([late, attempts, interruptions]).toEqual([false, 2, 1]);
+  expect(usd).toBeLessThan(0.3 * 16.8 * 1.03);
+}, 60_000);
+
 const ON_OFF = market([
   [0, 0.6],
   [0.8, 40],

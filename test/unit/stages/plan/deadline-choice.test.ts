@@ -105,6 +105,11 @@ describe('a task with a deadline', () => {
     expect(doubtful(0.5, true)?.take).toBe('on-demand');
   });
 
+  it('counts on no on-demand where the vCPU limit may refuse it', async () => {
+    const { waits } = await greedyPlan(scene(long(5), 1, { ...MEET, vcpus: 2 }), null);
+    expect(waits.map((w) => w.detail).join()).not.toContain('waiting is expected to cost');
+  });
+
   it('says what waiting risks, and until when', async () => {
     const { waits, starts } = await greedyPlan(scene(long(5), 1, MEET), null);
     expect(starts).toEqual([]);

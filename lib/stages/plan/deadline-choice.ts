@@ -52,7 +52,7 @@ export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer
   const guarded = isGuarded(worth, snapshot.nowMs, config.cyclePeriodS);
   // Before the last safe start no deadline is at risk: on-demand is still in time after a loss of spot.
   const late = guarded ? lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd) : Infinity;
-  // Past it, neither a known running time is weighed, with which on-demand is surely in time, nor work that has run: the
+  // Past it, a known running time is not weighed, with which on-demand is surely in time. Nor is work that has run: the
   // deadline guard has just stopped it, or would stop it at once.
   const isSettled = late === Infinity || left.atS.length === 1 || isPositive(doneOnceS(group));
   if (guarded && isSettled) return GUARDED;

@@ -35,6 +35,7 @@ const stageRefs = Object.fromEntries(STAGES.map((stage) => [stage, policyRef.opt
 
 export const presetSpec = z.strictObject({
   about: z.string().max(200).optional().describe('One line for lists.'),
+  source: z.string().max(200).optional().describe('Paper and section, or product, that it follows; for lists.'),
   extends: policyName.optional().describe('Preset that decides every stage that is not named here.'),
   forecast: z
     .string()

@@ -41,11 +41,14 @@ const POLICIES: { readonly [Stage in StageName]: readonly Policy<Stage>[] } = {
 export interface Preset {
   readonly name: string;
   readonly about: string;
+  readonly source: string;
   readonly stages: Stages<Solver>;
   /** Price forecast, if the setting `forecast` leaves it to the preset; absent: history. */
   readonly forecast?: string;
   /** Name of the policy of each stage. */
   readonly policies: Readonly<Record<StageName, string>>;
+  /** Settings that it gives to policies, by stage; stages without any are left out. */
+  readonly settings: Readonly<Partial<Record<StageName, PolicySettings>>>;
   /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
   /** Present where it names a policy of the user's own. */
@@ -77,17 +80,14 @@ export const policyList = (own: readonly OwnPolicy[] = []): readonly PolicyView[
     })),
   );
 
-export interface PresetView {
-  readonly name: string;
-  readonly about: string;
-  readonly policies: Readonly<Record<StageName, string>>;
-}
+export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings'>;
+type PolicySettings = Readonly<Record<string, unknown>>;
 
 /** Shipped presets first, then the user's own. Throws `usage` for an invalid one. */
 export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
-    const { about, policies } = presetNamed(name, own, { ownPolicies });
-    return { name, about, policies };
+    const { about, source, policies, settings } = presetNamed(name, own, { ownPolicies });
+    return { name, about, source, policies, settings };
   });
 
 interface Beside {
@@ -104,6 +104,7 @@ interface Beside {
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
   const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
   const spec = whole(name, known);
+  const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
     guardedBound(bind(stage, spec, { preset: name, known }), { name, known, refusals }),
@@ -113,10 +114,17 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
   );
   return {
     name,
-    about: spec.about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
+    about: about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
+    source: source ?? 'your own',
     stages: stagesOf(bound, (b) => b),
     ...(spec.forecast === undefined ? {} : { forecast: spec.forecast }),
     policies: Object.fromEntries(bound.map((b) => [b.stage, b.asks.policy])) as Record<StageName, string>,
+    settings: Object.fromEntries(
+      STAGES.flatMap((stage) => {
+        const { given } = refParts(invariant(spec[stage], 'a bound stage has a policy'));
+        return Object.keys(given).length === 0 ? [] : [[stage, given]];
+      }),
+    ),
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };

@@ -30,8 +30,10 @@ export interface Stage {
   /** Of the market's zones. */
   readonly region: string;
   readonly families: readonly string[];
-  /** Settings of the scheduler. */
-  readonly settings?: Readonly<Record<string, string>>;
+  /** Settings of the scheduler, presets of its own included. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Name of the preset; the default one without. */
+  readonly preset?: string;
   /** More variables of every function, over those of a rehearsal; given the double's address. */
   readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
   /** Gives the deployment up while it is made. */
@@ -89,6 +91,7 @@ export class Rehearsal {
         families: stage.families,
         // That of this machine, where LocalStack runs them: a trained model needs its runtime's native files.
         lambdaArch: process.arch === 'arm64' ? 'arm64' : 'x86_64',
+        ...(stage.preset === undefined ? {} : { preset: stage.preset }),
         settings: stage.settings ?? {},
       };
       const [clusterArn, assembly] = await Promise.all([

@@ -87,6 +87,17 @@ describe('a preset', () => {
     expect(presetList(own).map((p) => p.name)).toEqual([...presetList().map((p) => p.name), 'a', 'b']);
   });
 
+  it('is described by itself, not by what it extends', () => {
+    const own: OwnPresets = {
+      a: { extends: 'fleet', plan: { policy: 'milp', slotS: 60 } },
+      b: { extends: 'a', about: 'mine', source: 'a paper' },
+    };
+    const [a, b] = presetList(own).slice(-2);
+    expect(a).toMatchObject({ about: 'your own, from fleet', source: 'your own', settings: { plan: { slotS: 60 } } });
+    expect(b).toMatchObject({ about: 'mine', source: 'a paper', settings: { plan: { slotS: 60 } } });
+    expect(presetNamed('fleet')).toMatchObject({ settings: {}, source: expect.stringContaining('EC2') });
+  });
+
   it('refuses settings that a policy does not have, or of another type', () => {
     const plan = (settings: Record<string, unknown>): string =>
       refusal(() => made({ extends: 'ebbtide', plan: { policy: 'milp', ...settings } })).text;

@@ -97,9 +97,10 @@ async function ofDecision(
   const observed = await of.carrier.get<ObservedState>(reference);
   const made = await forecasting.of(observed.snapshot, { market, evidence });
   measureForecast(observed.snapshot, made);
+  const { asks, stages } = presetNamed(of.config.preset, of.config.presets);
   return {
     market: await of.carrier.put(
-      forecast(observed, made, { config: of.config, asks: presetNamed(of.config.preset, of.config.presets).asks }),
+      forecast(observed, made, { config: of.config, asks, ...(stages.buys && { buys: stages.buys }) }),
       `${execution}/${round}/market`,
     ),
   };

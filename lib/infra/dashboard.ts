@@ -1,7 +1,4 @@
-/**
- * One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for
- * nothing.
- */
+/** The dashboard: money above, health below. A dashboard costs 3 USD a month beyond an account's three free ones. */
 import { Duration } from 'aws-cdk-lib';
 import type * as apigateway from 'aws-cdk-lib/aws-apigateway';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -19,7 +16,7 @@ export interface DashboardProps {
   readonly alarms: EbbtideAlarms;
   readonly deadLetters: sqs.IQueue;
   readonly rest: apigateway.RestApi;
-  /** Logs of the functions that book money. */
+  /** Logs of the functions that book costs. */
   readonly booking: readonly ILogGroup[];
 }
 
@@ -143,8 +140,7 @@ const heading = (title: string): cloudwatch.IWidget[] => [
 ];
 
 /**
- * Sums of the lines that lib/drivers/aws/metrics/measures.ts writes: a metric for each job or owner would cost 0.30 USD
- * a month.
+ * Sums of log lines from lib/drivers/aws/metrics/measures.ts. A metric per job or owner would cost 0.30 USD a month.
  */
 const booked = (
   logs: readonly ILogGroup[],
@@ -167,8 +163,7 @@ const booked = (
   });
 
 /**
- * Interruptions as forecast and as they came, capacity and price apart, out of lines that
- * lib/drivers/aws/metrics/measures.ts writes.
+ * Forecast and observed interruptions, capacity and price apart, from log lines of lib/drivers/aws/metrics/measures.ts.
  */
 const held = (
   logs: readonly ILogGroup[],

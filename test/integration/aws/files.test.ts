@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lambdaClock } from '../../../lib/drivers/aws/lambda/clock.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../../lib/drivers/aws/fleet/compose-fleet.ts';
 import { fleetEvent, noticeOf } from '../../../lib/drivers/aws/fleet/event-notices.ts';
-import { environmentKey, keptKey, markOf } from '../../../lib/drivers/aws/fleet/marks.ts';
+import { environmentKey, keptKey, markOf } from '../../../lib/drivers/aws/fleet/request-names.ts';
 import { Table } from '../../../lib/drivers/aws/store/dynamo-table.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';

@@ -1,51 +1,47 @@
 /**
- * The numbers that a deployment publishes to CloudWatch: the Lambdas emit them (embedded metric format), the dashboard
- * and the alarms of lib/infra read them. Names are here and nowhere else, so that a graph cannot ask for what nobody
- * writes.
+ * Metrics of a deployment in CloudWatch. Lambdas emit them (embedded metric format); the dashboard and alarms of
+ * lib/infra read them. Their names are only here, so that no graph asks for a missing one.
  *
- * Every metric has the dimension `service`, the deployment's name (Powertools sets it); those with `by` have one more.
- * CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month): hence a short
- * list, no dimension without bound (owner, job, pool), and nothing that is written while there is nothing to do.
+ * Every metric has the dimension `service`, the deployment's name (Powertools sets it). Metrics with `by` have one
+ * more. CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month). So the list
+ * is short, no dimension is unbounded (owner, job, pool), and nothing is written without work.
  */
 export const METRIC_NAMESPACE = 'Ebbtide';
 
-/** The message of the log's lines that say what was booked on a job; the dashboard sums them. */
+/** Message of log lines with the cost of a job; the dashboard sums them. */
 export const BOOKED = 'booked';
 
-/**
- * The message of the log's lines that say of an instance that ended what was forecast of it; the dashboard sums them by
- * pool.
- */
+/** Message of log lines with the forecast of an ended instance; the dashboard sums them by pool. */
 export const HELD = 'held';
 
-/** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */
+/** Dimension of every metric. Its value is POWERTOOLS_SERVICE_NAME. */
 export const SERVICE_DIMENSION = 'service';
 
 export interface MetricFacts {
   readonly name: string;
-  /** As CloudWatch calls units; money has none. */
+  /** Unit in CloudWatch's words; money has none. */
   readonly unit: 'Count' | 'Seconds' | 'Milliseconds' | 'None';
-  /** A further dimension, of few values. */
+  /** Further dimension with few values. */
   readonly by?: 'option';
-  /** The Lambda that writes it. */
+  /** Lambda that writes it. */
   readonly from: string;
   readonly about: string;
 }
 
 export const METRICS = {
-  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'look', about: 'Tasks that wait, at the last look.' },
-  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'look', about: 'Tasks that run, at the last look.' },
-  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'look', about: 'Instances that are held.' },
+  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'snapshot', about: 'Tasks that wait, at the last look.' },
+  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'snapshot', about: 'Tasks that run, at the last look.' },
+  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'snapshot', about: 'Instances that are held.' },
   heldJobs: {
     name: 'HeldJobs',
     unit: 'Count',
-    from: 'look',
+    from: 'snapshot',
     about: 'Jobs that are held because no decision could be made on them; written while there are any, and once after.',
   },
   priceAge: {
     name: 'PriceAge',
     unit: 'Seconds',
-    from: 'look',
+    from: 'snapshot',
     about: 'Age of the newest price check when a decision used it.',
   },
   reservationsUnusable: {
@@ -59,19 +55,19 @@ export const METRICS = {
     name: 'SpendRate',
     unit: 'None',
     by: 'option',
-    from: 'look',
+    from: 'snapshot',
     about: 'USD per hour that the held instances cost now, by purchase option.',
   },
   onDemandRate: {
     name: 'OnDemandRate',
     unit: 'None',
-    from: 'look',
+    from: 'snapshot',
     about: 'USD per hour that the same instances would cost on demand.',
   },
   spentToday: {
     name: 'SpentToday',
     unit: 'None',
-    from: 'look',
+    from: 'snapshot',
     about: 'USD spent on instances since midnight UTC, running ones included.',
   },
   cycleFaults: {
@@ -122,14 +118,14 @@ export const METRICS = {
   endedExpected: {
     name: 'EndedExpected',
     unit: 'Count',
-    from: 'look',
+    from: 'snapshot',
     about:
       'Of spot instances that ended: interruptions that the forecasts they were bought by expected while they were held.',
   },
   endedInterrupted: {
     name: 'EndedInterrupted',
     unit: 'Count',
-    from: 'look',
+    from: 'snapshot',
     about: 'Of the same instances: those that an interruption ended.',
   },
   effectsDenied: {

@@ -27,7 +27,7 @@ async function onClock(wake: Wake, tickMs: number): Promise<void> {
     const answer = await wake.wakeIfDue(tickMs);
     logger.debug('the clock', { answer });
     if (answer !== 'revived') return;
-    logger.warn('an execution of the cycle was not heard of any more');
+    logger.warn('an execution of the cycle died without a report');
     measure('cycleFaults', 1);
   } catch (error) {
     measure('cycleFaults', 1);

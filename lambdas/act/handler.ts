@@ -17,7 +17,7 @@ export const handler = middy<z.output<typeof actInput>, Acted>()
     const keys = (await carrier.get<readonly EffectKey[]>(listed)).slice(from, to);
     // Outcomes of other batches are still confirmed. The next cycle performs this batch.
     const isLeft = isLate(began, Date.now(), remainingMs());
-    if (isLeft) logger.warn('a part of the effects is left to the next cycle: this one has no time left', { from, to });
+    if (isLeft) logger.warn('no time left: the next cycle performs these effects', { from, to });
     const outcomes: Outcomes = isLeft ? new Map() : await perform({ store, fleet }, keys);
     let denied = 0;
     for (const [key, outcome] of outcomes) {

@@ -46,7 +46,7 @@ export const handler = middy<z.output<typeof isolateInput>, Solved>()
         });
       }
       const { runningOffers: _, ...decision } = isolated;
-      logger.error('jobs that no decision can be made for', { held: decision.held, undecided: decision.undecided });
+      logger.error('no decision can be made on these jobs', { held: decision.held, undecided: decision.undecided });
       return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
     } finally {
       await trials.close();

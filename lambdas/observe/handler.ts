@@ -54,7 +54,7 @@ async function onBatch(of: Observing, records: Batch['Records']): Promise<SQSBat
       if (attributes.ApproximateReceiveCount > 1) isTriggered = true;
     }
   }
-  if (bad.length > 0) logger.error('messages that nobody understands', { bad });
+  if (bad.length > 0) logger.error('unreadable messages', { bad });
   const events = told.map((t) => t.event);
   const { isNews, isDue, failed } = await of.observe(events);
   if (isNews) measureWarnings(events);

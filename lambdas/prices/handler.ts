@@ -33,7 +33,7 @@ function say(fetched: FetchedPrices): void {
   if (fetched.reserved === null) return;
   const { fault, issues, named } = fetched.reserved;
   measure('reservationsUnusable', fault === null ? issues.length : named);
-  if (fault !== null) logger.warn('capacity reservations are not used: EC2 does not say what they are', { fault });
+  if (fault !== null) logger.warn('capacity reservations are not used: EC2 does not describe them', { fault });
   for (const { message } of issues) logger.warn('a capacity reservation cannot be used', { message });
 }
 

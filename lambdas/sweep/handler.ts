@@ -15,8 +15,8 @@ export const handler = middy<z.output<typeof tick>, Swept>()
     const { leaked, repaired, stuck, failed, isWork, defect } = swept;
     if (leaked.length + stuck.length > 0) measure('leakedInstances', leaked.length + stuck.length);
     if (stuck.length > 0) logger.error('instances cannot be ended', { stuck });
-    if (leaked.length > 0 || repaired.length > 0) logger.warn('put right', { leaked, repaired });
-    if (failed.length > 0) logger.warn('not put right yet', { failed });
+    if (leaked.length > 0 || repaired.length > 0) logger.warn('repaired', { leaked, repaired });
+    if (failed.length > 0) logger.warn('not repaired yet', { failed });
     // Triggers can be lost on their way. With nothing to do, none is missing.
     if (isWork || repaired.length > 0) await of.wake();
     if (defect !== null) throw defect;

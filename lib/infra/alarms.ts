@@ -79,7 +79,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
   return {
     'leaked-instance': {
       about:
-        'EC2 has instances with the tag of this deployment that its table does not know of. They are ended. Or EC2 refuses to end one that is to be given back. The log of the sweep function says which, and why: look for what made them, lift a termination protection, give back a right.',
+        'EC2 has instances with the tag of this deployment that its table does not know. They are ended. Or EC2 refuses to end an instance. The log of the sweep function says which, and why. Find out what made them, lift a termination protection, or restore a right.',
       metric: metrics.metric('leakedInstances', sum),
       threshold: 1,
     },
@@ -97,7 +97,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
     },
     'held-jobs': {
       about:
-        'No decision can be made on a job: it is held, and all others go on. `ebb status JOB` and the log of the isolate function have the error. Cancel the job, or release it when the cause is mended.',
+        'No decision can be made on a job: it is held, and all others go on. `ebb status JOB` and the log of the isolate function have the error. Cancel the job, or release it when the cause is removed.',
       metric: metrics.metric('heldJobs', max),
       threshold: 1,
       // Until a person acts: the last snapshot reports that no job is held any more.
@@ -105,7 +105,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
     },
     'cycle-failing': {
       about:
-        'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the logs of the observe and acquire functions, then that of the state machine.',
+        'The scheduling cycle fails again and again, or cannot be started: nothing new starts. See the logs of the observe and acquire functions, then that of the state machine.',
       metric: metrics.metric('cycleFaults', sum),
       threshold: 1,
       periods: 2,

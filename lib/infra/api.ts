@@ -129,7 +129,7 @@ export class HttpApi extends Construct {
     say(ResponseType.RESOURCE_NOT_FOUND, 'not-found');
     say(ResponseType.UNSUPPORTED_MEDIA_TYPE, 'media-type');
     say(ResponseType.INTEGRATION_TIMEOUT, 'aws.unavailable', 'the function did not answer within 29 seconds', AGAIN);
-    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable', 'the function could not be asked', AGAIN);
+    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable', 'the function could not be invoked', AGAIN);
     say(ResponseType.DEFAULT_5XX, 'aws.unavailable', 'the function ended without an answer', AGAIN);
     say(ResponseType.DEFAULT_4XX, 'usage');
   }
@@ -171,7 +171,7 @@ export class HttpApi extends Construct {
   #grant(grantee: iam.IGrantable, calls: readonly (readonly [method: string, path: string])[]): iam.Grant {
     if (this.#auth === 'jwt') {
       throw new EbbError('usage', {
-        what: 'with auth: jwt nobody can be let in by a grant',
+        what: 'with auth: jwt a grant lets nobody in',
         got: 'a right to invoke the API, which a user pool’s authoriser ignores',
         allowed: 'whoever has a token of the user pool in `userPoolArn`; grants are for auth: iam',
         next: 'leave out the grant and give that caller a user of the pool, or set auth to iam',

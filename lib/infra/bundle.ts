@@ -33,7 +33,7 @@ const BANNER = "import{createRequire as ebbRequire}from'node:module';const requi
 /** Files besides the sources that decide the result: resolution of imports, and the bundler. */
 const ALSO_DECIDE = ['lib/infra/bundler.ts', 'tsconfig.json', 'package.json', 'node_modules/.package-lock.json'];
 
-/** What a folder of bundled code holds. */
+/** Content of a folder of bundled code. */
 interface Manifest {
   /** Digest of the build's options. */
   readonly options: string;

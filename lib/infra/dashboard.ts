@@ -74,7 +74,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
   return [
     [
       new cloudwatch.AlarmStatusWidget({
-        title: 'What a person must act on',
+        title: 'Alarms for a person to act on',
         alarms: [...alarms.all],
         width: 2 * HALF,
         height: 3,
@@ -110,7 +110,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
     [held(booking, `The same by pool: the ${EXPECTED_POOLS} with most to expect`, { by: 'pool', width: 2 * HALF })],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
-      graph('Executions that failed or were not started; what AWS denied; launches that are invalid; jobs held', {
+      graph('Failed or unstarted executions; denied effects; invalid launches; held jobs', {
         left: [sum(metrics, 'cycleFaults'), sum(metrics, 'effectsDenied'), sum(metrics, 'launchesInvalid')],
         right: [metrics.metric('heldJobs', { statistic: cloudwatch.Stats.MAXIMUM })],
       }),
@@ -120,7 +120,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
 }
 
 const failures = ({ deadLetters, rest }: Pick<DashboardProps, 'deadLetters' | 'rest'>): cloudwatch.IWidget[] => [
-  graph('Dead letters that lie there', {
+  graph('Dead letters in the queue', {
     left: [
       deadLetters.metricApproximateNumberOfMessagesVisible({
         statistic: cloudwatch.Stats.MAXIMUM,
@@ -129,7 +129,7 @@ const failures = ({ deadLetters, rest }: Pick<DashboardProps, 'deadLetters' | 'r
     ],
     leftYAxis: { min: 0 },
   }),
-  graph('Requests that failed by no fault of the caller’s (5xx), per hour', {
+  graph('Failed requests that are not the caller’s fault (5xx), per hour', {
     left: [rest.metricServerError({ statistic: cloudwatch.Stats.SUM, period: HOUR })],
     leftYAxis: { min: 0 },
   }),

@@ -72,9 +72,9 @@ export const FUNCTIONS = {
     timeoutS: 60,
     rights: [...STEP, 'keepSchedules', 'passScheduleRole'],
   },
-  estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: READING_STEP },
+  estimate: { about: 'Estimates running times.', memoryMiB: 1769, timeoutS: 60, rights: READING_STEP },
   forecast: {
-    about: 'How likely each pool is to be lost.',
+    about: 'Forecasts interruptions of each pool.',
     memoryMiB: 1769,
     timeoutS: 60,
     rights: READING_STEP,
@@ -94,7 +94,7 @@ export const FUNCTIONS = {
     timeoutS: 105,
     rights: READING_STEP,
   },
-  record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STEP },
+  record: { about: 'Records the intents of the decision.', memoryMiB: 768, timeoutS: 30, rights: STEP },
   act: {
     about: 'Buys, starts, stops and gives back.',
     memoryMiB: 256,
@@ -115,7 +115,7 @@ export const FUNCTIONS = {
     ],
     rightsOnReservations: ['useReservations'],
   },
-  confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
+  confirm: { about: 'Records the outcomes.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
   acquire: {
     about: 'Starts a cycle when one is due by the clock; frees the place of one that failed.',
     memoryMiB: 256,
@@ -124,7 +124,7 @@ export const FUNCTIONS = {
     isUntraced: true,
   },
   observe: {
-    about: 'Reads the queue: takes in what EC2 and ECS say happened, and wakes the cycle.',
+    about: 'Reads the queue: records what happened in EC2 and ECS, and wakes the cycle.',
     memoryMiB: 256,
     // Time for a batch of events that starts some tens of tasks, one call each.
     timeoutS: 60,
@@ -139,14 +139,14 @@ export const FUNCTIONS = {
     isUntraced: true,
   },
   archive: {
-    about: 'Keeps what is over, as lines in the bucket.',
+    about: 'Archives finished records, as lines in the bucket.',
     memoryMiB: 512,
     timeoutS: 120,
     rights: ['readStream', 'listStreams', 'readBlobs', 'tellMissingBlobs', 'writeArchive', 'putAside'],
     isUntraced: true,
   },
   check: {
-    about: 'Asks before a deployment whether the region has what is to be bought.',
+    about: 'Checks before a deployment that the region offers what it is to buy.',
     memoryMiB: 256,
     timeoutS: 60,
     rights: ['seeOffers'],
@@ -154,7 +154,7 @@ export const FUNCTIONS = {
     isAlone: true,
   },
   sweep: {
-    about: 'Compares EC2, ECS and the table, and puts right what differs.',
+    about: 'Compares EC2, ECS and the table, and repairs differences.',
     memoryMiB: 512,
     timeoutS: 120,
     rights: [

@@ -89,7 +89,7 @@ const publicOf = (scope: Construct, kind: 'image' | 'snapshot'): string => {
 export const RIGHTS = {
   readTable: {
     sid: 'ReadTable',
-    why: 'Jobs, tasks, instances, prices and what was learned.',
+    why: 'Jobs, tasks, instances, prices and histories.',
     wide: 'The indexes of the one table.',
     actions: ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'],
     resources: tableAndIndexes,
@@ -102,21 +102,21 @@ export const RIGHTS = {
   },
   readBlobs: {
     sid: 'ReadBlobs',
-    why: 'What is too large for an item of the table.',
+    why: 'Values too large for an item of the table.',
     wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:GetObject'],
     resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   writeBlobs: {
     sid: 'WriteBlobs',
-    why: 'What is too large for an item of the table, and the tag by which superseded objects expire. Nothing is deleted.',
+    why: 'Values too large for an item of the table, and the tag by which superseded objects expire. Nothing is deleted.',
     wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:PutObject', 's3:PutObjectTagging'],
     resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   readTaskNotes: {
     sid: 'ReadTaskNotes',
-    why: 'What tasks wrote down: that a checkpoint was saved.',
+    why: 'Marks of tasks that a checkpoint was saved.',
     wide: 'The objects under `kept/`.',
     actions: ['s3:GetObject'],
     resources: ({ data }) => objects(data, [KEPT_PREFIX]),
@@ -130,20 +130,20 @@ export const RIGHTS = {
   },
   tellMissingBlobs: {
     sid: 'TellMissingBlobs',
-    why: 'Without it S3 answers "access denied" where an object is not there (any more).',
+    why: 'Without it S3 answers "access denied" for a missing object.',
     actions: ['s3:ListBucket'],
     resources: ({ data }) => [data.bucket.bucketArn],
   },
   passCycleState: {
     sid: 'PassCycleState',
-    why: 'What one step of a cycle hands to the next.',
+    why: 'Values that steps of a cycle pass on.',
     wide: 'The objects under `cycle/`.',
     actions: ['s3:GetObject', 's3:PutObject'],
     resources: ({ data }) => objects(data, [CYCLE_PREFIX]),
   },
   writeArchive: {
     sid: 'WriteArchive',
-    why: 'Rows of what is over.',
+    why: 'Rows of finished records.',
     wide: 'The objects under `archive/`.',
     actions: ['s3:PutObject'],
     resources: ({ data }) => objects(data, [ARCHIVE_PREFIX]),
@@ -163,7 +163,7 @@ export const RIGHTS = {
   },
   putAside: {
     sid: 'PutAside',
-    why: 'Changes that it failed on for good.',
+    why: 'Changes that failed for good.',
     actions: ['sqs:SendMessage'],
     resources: ({ deadLettersArn }) => [deadLettersArn],
   },
@@ -175,7 +175,7 @@ export const RIGHTS = {
   },
   trigger: {
     sid: 'Trigger',
-    why: 'Says that there is something to do.',
+    why: 'Wakes the cycle through the queue.',
     actions: ['sqs:SendMessage'],
     resources: ({ triggerQueueArn }) => [triggerQueueArn],
   },

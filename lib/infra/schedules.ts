@@ -33,10 +33,10 @@ export class Schedules extends Construct {
           ArnEquals: { 'aws:SourceArn': schedulerArn(this, `schedule-group/${name}`) },
         },
       }),
-      description: 'One-off schedules of Ebbtide: says that it is time to look.',
+      description: 'One-off schedules of Ebbtide: wakes the cycle.',
     });
     this.role.addToPolicy(
-      new iam.PolicyStatement({ sid: 'SayLook', actions: ['sqs:SendMessage'], resources: [queue.queueArn] }),
+      new iam.PolicyStatement({ sid: 'WakeCycle', actions: ['sqs:SendMessage'], resources: [queue.queueArn] }),
     );
   }
 }

@@ -25,7 +25,7 @@ export function ebbtideStacks(app: Construct, config: DeploymentConfig): Ebbtide
     env,
     config,
     data: data.data,
-    description: 'Ebbtide: API, functions, cycle, cluster. May come and go: of data it has only the output of tasks.',
+    description: 'Ebbtide: API, functions, cycle, cluster. Replaceable: its only data is the output of tasks.',
   });
   return { data, main };
 }

@@ -47,7 +47,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   const learners = composeLearners();
   const history = learners.of(runtimeLearner);
   const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
-  // Only for reading: submission needs none of it, so it loads later.
+  // Parts for reading only, loaded at first use: submission needs none of them.
   const reading = once(async () => {
     const { readingFleet } = await import('../../drivers/aws/fleet/reading-fleet.ts');
     const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
@@ -144,7 +144,7 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
   const [plan] = last.items;
   return {
     status: isLate ? 'degraded' : 'ok',
-    detail: isLate ? 'a cycle that was due has not begun, or one has begun and is not heard of any more' : null,
+    detail: isLate ? 'a due cycle has not begun, or a running one has died' : null,
     version,
     engineStartedMs: startedMs,
     lastCycleMs: plan === undefined ? null : raw(plan.atMs),

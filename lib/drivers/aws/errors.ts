@@ -216,15 +216,15 @@ export const isOutcomeUnknown = (error: unknown): boolean => {
 
 const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly what: string; readonly next?: string }>> =
   {
-    throttled: { code: 'too-many-requests', what: 'AWS takes no more requests now', next: 'try again in some seconds' },
+    throttled: { code: 'too-many-requests', what: 'AWS throttles requests now', next: 'try again in some seconds' },
     unavailable: { code: 'aws.unavailable', what: 'AWS does not answer', next: 'try again in some seconds' },
     capacity: { code: 'aws.unavailable', what: 'AWS has no capacity of this kind now', next: 'try another pool' },
     quota: { code: 'aws.refused', what: 'a quota of the account is used up', next: 'raise it in Service Quotas' },
     limit: { code: 'aws.refused', what: 'a limit of the account is reached', next: 'raise it in Service Quotas' },
-    bid: { code: 'aws.refused', what: 'the price is above the highest one offered', next: 'offer more' },
+    bid: { code: 'aws.refused', what: 'the price is above the bid', next: 'bid more' },
     unsupported: { code: 'aws.refused', what: 'AWS does not offer this here', next: 'leave this type or zone out' },
-    gone: { code: 'not-found', what: 'what the request is about is not there any more' },
-    conflict: { code: 'conflict', what: 'somebody else changed it meanwhile', next: 'try again' },
+    gone: { code: 'not-found', what: 'the subject of the request no longer exists' },
+    conflict: { code: 'conflict', what: 'another writer changed it meanwhile', next: 'try again' },
     denied: {
       code: 'aws.refused',
       what: 'AWS refuses the request: a right or valid credentials are missing',
@@ -232,10 +232,10 @@ const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly wh
     },
     missing: {
       code: 'aws.refused',
-      what: 'a part of the deployment is not there',
+      what: 'a part of the deployment is missing',
       next: 'check region and names, or deploy again',
     },
-    'too-large': { code: 'internal', what: 'a request is larger than AWS takes' },
+    'too-large': { code: 'internal', what: 'a request is larger than AWS accepts' },
     invalid: { code: 'internal', what: 'AWS does not understand a request' },
   };
 

@@ -6,7 +6,7 @@ import { AwsFault } from '../fault.ts';
 import { nowMs, zoneId, zonesOf, type Place } from '../place.ts';
 import { filters, form, page, passes, type XmlValue } from '../query.ts';
 
-/** What EC2 says in public of what can be bought: types, zones, networks, spot prices up to now. */
+/** Public data of EC2: types, zones, networks, spot prices up to now. */
 const LINUX = ['Linux/UNIX', 'Linux/UNIX (Amazon VPC)'];
 
 const prices = z.strictObject({

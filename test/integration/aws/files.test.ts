@@ -273,7 +273,7 @@ describe('files of tasks on AWS', () => {
     const attempt = await start('15.1', { command: ['true'], env: { A: 'b' } });
     const end = await ended(attempt);
     expect(end).toMatchObject({ exitCode: null });
-    expect(end?.detail).toMatch(/values of `env` could not be had/);
+    expect(end?.detail).toMatch(/values of `env` could not be read/);
   }, 120_000);
 
   it('say of an image for another processor what to do, and nothing of a program that fails by itself', async () => {

@@ -43,7 +43,7 @@ export async function archive(
         const place = `${kind}/dt=${day}`;
         const sheet = sheets.get(place) ?? { kind, day, name: `${seq}-${record.eventID.slice(0, 8)}`, lines: [] };
         sheets.set(place, sheet);
-        // The value's keys come first, so that they cannot replace the three below.
+        // The row's own keys come last: no key of the value may replace them.
         sheet.lines.push(JSON.stringify({ ...value, rowId: id, seq, archivedAt: at }));
         count += 1;
       }

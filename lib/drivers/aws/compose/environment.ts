@@ -76,8 +76,8 @@ export const lambdaEnvironment = z.strictObject({
     .describe('Version of it that this deployment made: an update leaves the template’s default version as it is.'),
   EBB_SUBNETS: subnets.describe('`zone=subnet`, separated by commas: where instances may be.'),
   EBB_STATE_MACHINE: name.describe('ARN of the state machine that runs the cycle.'),
-  EBB_TRIGGER_QUEUE: name.describe('URL of the queue that says that there is something to do.'),
-  EBB_REGION: name.describe('The region of it all.'),
+  EBB_TRIGGER_QUEUE: name.describe('URL of the queue that wakes the cycle.'),
+  EBB_REGION: name.describe('Region of the deployment.'),
   EBB_CONFIG: fromJson.pipe(lambdaConfig).describe('JSON of `lambdaConfig`.'),
   EBB_LOG_GROUP: name.describe('CloudWatch log group of the tasks.'),
   EBB_EXECUTION_ROLE: name.describe('ARN of the role with which ECS pulls images and writes logs.'),
@@ -92,7 +92,7 @@ export const lambdaEnvironment = z.strictObject({
   EBB_VERSION: name.default('0.0.0').describe('The version that was deployed.'),
   EBB_CODE: name
     .default('unknown')
-    .describe('Names the code of the functions: steps of the cycle take nothing from steps of other code.'),
+    .describe('Version of the functions’ code: steps of the cycle read no values of other code.'),
   POWERTOOLS_SERVICE_NAME: name.default('ebbtide'),
   POWERTOOLS_METRICS_NAMESPACE: name.default('Ebbtide'),
   POWERTOOLS_LOG_LEVEL: z.enum(['DEBUG', 'INFO', 'WARN', 'ERROR']).default('INFO'),

@@ -55,9 +55,8 @@ export class Carrier {
     const writer = Buffer.from(content.subarray(0, Math.max(0, end))).toString();
     if (writer === this.#writer) return deserialize(gunzipSync(content.subarray(end + 1))) as T;
     throw new EbbError('superseded', {
-      what: 'a step of the cycle was handed what another version wrote; nothing was done',
-      got:
-        end >= 0 && end < WRITER_BYTES && /^[ -~]+$/.test(writer) ? writer : 'a value that does not say what wrote it',
+      what: 'a step of the cycle received data of another version; nothing was done',
+      got: end >= 0 && end < WRITER_BYTES && /^[ -~]+$/.test(writer) ? writer : 'a value without its version',
       allowed: this.#writer,
       next: 'nothing: the next cycle begins anew',
     });
@@ -66,6 +65,6 @@ export class Carrier {
   async #content(reference: string): Promise<Uint8Array> {
     if (reference.startsWith(INLINE)) return Buffer.from(reference.slice(INLINE.length), 'base64');
     if (reference.startsWith(STORED)) return this.#blobs.get(reference.slice(STORED.length));
-    throw new EbbError('internal', { what: 'a step was given what is no reference', got: reference.slice(0, 80) });
+    throw new EbbError('internal', { what: 'a step received a malformed reference', got: reference.slice(0, 80) });
   }
 }

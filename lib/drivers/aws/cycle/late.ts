@@ -32,7 +32,7 @@ export const inTime = (nowMs: () => number = Date.now): MiddlewareObj => ({
       what: 'this execution of the cycle has no time left for another step',
       got: `began ${began ?? ''}`,
       allowed: `${EXECUTION_S} s in all`,
-      next: 'nothing: what is recorded is done by the next cycle',
+      next: 'nothing: the next cycle performs what is recorded',
     });
   },
 });

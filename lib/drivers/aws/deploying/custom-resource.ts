@@ -45,7 +45,7 @@ export async function answerDeployment(
   const response = await fetch(event.ResponseURL, { method: 'PUT', body, headers: { 'content-type': '' } });
   if (!response.ok) {
     throw new EbbError('aws.unavailable', {
-      what: 'CloudFormation does not take an answer',
+      what: 'CloudFormation refuses an answer',
       got: `${response.status} ${response.statusText}`,
     });
   }

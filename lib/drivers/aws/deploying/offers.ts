@@ -141,7 +141,7 @@ async function allowed<T>(at: string, ask: () => Promise<T>): Promise<T> {
       issues: [
         {
           at: fault === 'denied' ? 'account' : 'region',
-          message: `EC2 refuses to say what ${at} it has: ${said}`,
+          message: `EC2 refuses to list its ${at}: ${said}`,
         },
       ],
       next: 'switch the region on for the account, and have EC2 allowed by whoever limits it (service control policies, permission boundaries)',

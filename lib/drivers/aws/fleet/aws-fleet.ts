@@ -73,7 +73,7 @@ export class AwsFleet implements Fleet {
     const unique = [...new Map(requests.map((r) => [r.instance, r])).values()];
     const outcomes = new Map<InstanceId, EffectOutcome>();
     const full: FullPools = new Map();
-    await inParallel(inTurns(launchGroups(unique)), async (groups) => {
+    await inParallel(inSequence(launchGroups(unique)), async (groups) => {
       for (const group of groups) {
         const found = await attemptedAll(group.requests, () => this.#launchGroup(group, made, full));
         group.requests.forEach((r, i) => outcomes.set(r.instance, found[i] ?? DONE));
@@ -362,7 +362,7 @@ const isLackOfCapacity = (outcome: Unsuccessful): boolean =>
   outcome.status === 'refused' && outcome.why === 'insufficient-capacity';
 
 /** Launches of one reserved pool run one after another: after a refusal the rest need not be sent. */
-const inTurns = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
+const inSequence = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
   ...Map.groupBy(groups, (group) => {
     const pool = group.requests[0]?.pool;
     return pool !== undefined && isBoughtAs(pool, 'reserved') ? pool : group;

@@ -196,7 +196,7 @@ export class Ec2 {
   /** Purchase of an earlier deployment: its request, with other subnets or another template, holds the token. */
   async #boughtBefore({ tags, count }: Purchase): Promise<Bought> {
     const ec2 = await this.#tagged(tags);
-    const detail = 'asked for before an update of the deployment, and not launched then';
+    const detail = 'requested before an update of the deployment, and not launched';
     return { ec2, lacking: ec2.length >= count ? null : { status: 'refused', why: 'no-answer', detail } };
   }
 

@@ -98,7 +98,7 @@ const STOPPING = 'stopping';
  * States and details that mean something. Rules send only these (lib/infra/triggers.ts), and `noticeOf` skips the rest.
  * A new instance is known from its launch, its registration or the sweep. A stopping instance costs nothing more
  * ("Amazon EC2 instance state changes", EC2 User Guide), and its tasks end. ECS reports a host at each start and end of
- * a task; its registration has no tasks. A task that is not running yet adds nothing.
+ * a task; only its registration has no tasks. A task that is not running yet adds nothing.
  */
 export const ENDED_STATES: readonly string[] = [STOPPING, 'terminated'];
 export const TASK_STATES: readonly string[] = ['RUNNING', 'STOPPED'];

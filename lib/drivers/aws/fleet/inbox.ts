@@ -105,7 +105,10 @@ export class Inbox {
     if (written.isDone) return made;
     const known = await this.update(record.instance, change, written.newer?.record);
     if (known !== null) return known;
-    throw new EbbError('internal', { what: 'the record of an instance is there and is not', got: record.instance });
+    throw new EbbError('internal', {
+      what: 'the record of an instance exists, but cannot be read',
+      got: record.instance,
+    });
   }
 
   /**
@@ -128,7 +131,7 @@ export class Inbox {
       stored = written.newer;
     }
     throw new EbbError('too-many-requests', {
-      what: 'the record of an instance is changed by too many at once',
+      what: 'too many processes change the record of an instance',
       got: instance,
     });
   }
@@ -214,7 +217,7 @@ export class Inbox {
       if (written !== null) return written;
     }
     throw new EbbError('too-many-requests', {
-      what: 'an order of launches is changed by too many at once',
+      what: 'too many processes change an order of launches',
       got: group,
     });
   }
@@ -238,7 +241,7 @@ export class Inbox {
   }
 
   #vanished(group: string): never {
-    throw new EbbError('internal', { what: 'the order of a group of launches is there and is not', got: group });
+    throw new EbbError('internal', { what: 'the order of a group of launches exists, but cannot be read', got: group });
   }
 
   async putOrder(order: StartRequest): Promise<void> {

@@ -69,7 +69,7 @@ export interface InstanceRecord {
   readonly isReleased: boolean;
   /** Time of the last request to end it, engine ms. */
   readonly endAskedMs: number | null;
-  /** EC2's latest refusal to end it, if it has not agreed since. */
+  /** EC2's latest refusal to end it; null if it has refused nothing since it last agreed. */
   readonly endRefused: EndRefused | null;
   readonly gone: { readonly atMs: number; readonly cause: EndCause; readonly detail: string } | null;
   /** True: somebody stopped it. It still exists in EC2 and must be ended. */

@@ -1,6 +1,6 @@
 /**
  * Report of an attempt's entrypoint at its end (entrypoint.ts): one line of the log, `MARK [max-rss-bytes N
- * cpu-microseconds N] [why ...]`, which readers of the log do not see. A log line costs by its bytes, and its reading
+ * cpu-microseconds N] [why ...]`. Readers of the log do not see it. A log line costs by its bytes, and its reading
  * nothing. An S3 object cost a fifth of everything else per job.
  */
 export interface TaskReport {

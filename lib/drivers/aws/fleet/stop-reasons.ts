@@ -44,9 +44,9 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/CannotPull\w*Error.*(?:not found|manifest unknown|does not exist)/is, 'check the name and the tag in `image`'],
   [
     /CannotPull\w*Error.*(?:denied|unauthorized|no basic auth|403)/is,
-    'the registry lets nobody in who has no right to it: the execution role reads the ECR of its own account and public images',
+    'the registry requires a right: the execution role reads public images and the ECR of its own account',
   ],
-  [/CannotPull\w*Error.*(?:toomanyrequests|rate limit)/is, 'the registry answers no more requests: keep a copy in ECR'],
+  [/CannotPull\w*Error.*(?:toomanyrequests|rate limit)/is, 'the registry throttles requests: keep a copy in ECR'],
   [/CannotPull\w*Error.*no space left/is, 'the image is larger than the disk of the instance'],
   [
     /CannotPull\w*Error.*(?:timeout|deadline exceeded|connection|dial tcp)/is,
@@ -58,7 +58,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /env(?:ironment)? ?files?\b/i,
-    "the values of `env` could not be had: the instance must reach S3, and the execution role read `env/` of the deployment's bucket",
+    "the values of `env` could not be read: the instance must reach S3, and the execution role read `env/` of the deployment's bucket",
   ],
   [
     /(?:ResourceInitializationError|unable to (?:pull|fetch|retrieve) secret).*(?:secret|ssm|parameter)/is,

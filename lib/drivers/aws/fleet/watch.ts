@@ -175,7 +175,7 @@ export class Watch {
     const failures = await this.#parts.hosts.take(record.instance, facts, record);
     if (failures.length > 0) {
       throw new EbbError('aws.unavailable', {
-        what: 'what follows from an event cannot be done now',
+        what: 'the duties after an event failed for now',
         got: failures.join('; '),
         next: 'deliver the event again',
       });
@@ -309,7 +309,7 @@ const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => 
   end: {
     atMs,
     exitCode: null,
-    detail: isShown ? 'its instance is gone' : 'ECS does not know its task any more',
+    detail: isShown ? 'its instance is gone' : 'ECS no longer knows its task',
     isHostGone: true,
     isAsked: false,
   },

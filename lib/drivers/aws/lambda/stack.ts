@@ -107,7 +107,7 @@ function issueOf(issue: z.core.$ZodIssue): Issue {
   const at = issue.path.join('.') || 'event';
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return { at, message: issue.message };
   const forms = issue.errors.map((form) => form.map((i) => written(issueOf(i))).join(', '));
-  return { at, message: `has none of its forms: ${forms.join('; or ')}` };
+  return { at, message: `matches none of its forms: ${forms.join('; or ')}` };
 }
 
 const written = ({ at, message }: Issue): string => `${at}: ${message}`;

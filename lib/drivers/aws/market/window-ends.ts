@@ -128,7 +128,7 @@ export class WindowEnds {
       new CreateScheduleCommand({
         Name,
         GroupName: group,
-        Description: 'Ebbtide looks again: windows of allocations end two minutes later.',
+        Description: 'Ebbtide wakes its cycle: windows of allocations end two minutes later.',
         ScheduleExpression: `at(${textOf(minute)}:00)`,
         ScheduleExpressionTimezone: 'UTC',
         FlexibleTimeWindow: { Mode: FlexibleTimeWindowMode.OFF },

@@ -29,14 +29,14 @@ export interface MetricFacts {
 }
 
 export const METRICS = {
-  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'snapshot', about: 'Tasks that wait, at the last look.' },
-  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'snapshot', about: 'Tasks that run, at the last look.' },
-  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'snapshot', about: 'Instances that are held.' },
+  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'snapshot', about: 'Waiting tasks at the last snapshot.' },
+  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'snapshot', about: 'Running tasks at the last snapshot.' },
+  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'snapshot', about: 'Held instances.' },
   heldJobs: {
     name: 'HeldJobs',
     unit: 'Count',
     from: 'snapshot',
-    about: 'Jobs that are held because no decision could be made on them; written while there are any, and once after.',
+    about: 'Held jobs, on which no decision could be made. Written while there are any, and once after.',
   },
   priceAge: {
     name: 'PriceAge',
@@ -48,15 +48,14 @@ export const METRICS = {
     name: 'ReservationsUnusable',
     unit: 'Count',
     from: 'prices',
-    about:
-      'Capacity reservations of the configuration that cannot be used: all of them where EC2 does not say what they are.',
+    about: 'Unusable capacity reservations of the configuration: all of them if EC2 does not describe them.',
   },
   spendRate: {
     name: 'SpendRate',
     unit: 'None',
     by: 'option',
     from: 'snapshot',
-    about: 'USD per hour that the held instances cost now, by purchase option.',
+    about: 'Current USD per hour of held instances, by purchase option.',
   },
   onDemandRate: {
     name: 'OnDemandRate',
@@ -74,14 +73,14 @@ export const METRICS = {
     name: 'CycleFaults',
     unit: 'Count',
     from: 'observe',
-    about: 'Executions of the cycle that failed, were not heard of any more, or could not be started.',
+    about: 'Executions of the cycle that failed, died, or could not be started.',
   },
-  cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From look to confirm.' },
+  cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From snapshot to confirm.' },
   solverGap: {
     name: 'SolverGap',
     unit: 'None',
     from: 'solve',
-    about: 'Dollars that the plan may leave on the table, as a fraction of its value; 0 is proven best.',
+    about: 'Bound on the value that the plan may miss, as a fraction of its value; 0 is proven optimal.',
   },
   jobsInTime: { name: 'JobsInTime', unit: 'Count', from: 'confirm', about: 'Jobs that ended in time.' },
   jobsLate: { name: 'JobsLate', unit: 'Count', from: 'confirm', about: 'Jobs that ended late or were given up.' },
@@ -101,52 +100,50 @@ export const METRICS = {
     name: 'ModelsRefused',
     unit: 'Count',
     from: 'forecast',
-    about: 'Forecasts made without the trained model that is deployed, because it cannot be used.',
+    about: 'Forecasts without the deployed trained model, because it is unusable.',
   },
   bidsByHistory: {
     name: 'BidsByHistory',
     unit: 'Count',
     from: 'forecast',
-    about: 'Bids that the trained model was to answer and history did, as where a price was not reported for long.',
+    about: 'Bids that history answered in place of the trained model, for example after a long time without a price.',
   },
   interruptions: {
     name: 'Interruptions',
     unit: 'Count',
     from: 'observe',
-    about: 'Spot instances that EC2 announced to take back.',
+    about: 'Interruption warnings of EC2 for spot instances.',
   },
   endedExpected: {
     name: 'EndedExpected',
     unit: 'Count',
     from: 'snapshot',
-    about:
-      'Of spot instances that ended: interruptions that the forecasts they were bought by expected while they were held.',
+    about: 'Interruptions of ended spot instances that their forecasts at purchase expected.',
   },
   endedInterrupted: {
     name: 'EndedInterrupted',
     unit: 'Count',
     from: 'snapshot',
-    about: 'Of the same instances: those that an interruption ended.',
+    about: 'Ended spot instances that were interrupted.',
   },
   effectsDenied: {
     name: 'EffectsDenied',
     unit: 'Count',
     from: 'act',
-    about:
-      'Launches, starts, stops and releases that AWS denied for a right, or a part of the deployment, that is missing.',
+    about: 'Launches, starts, stops and releases that AWS denied: a right or a part of the deployment is missing.',
   },
   launchesInvalid: {
     name: 'LaunchesInvalid',
     unit: 'Count',
     from: 'act',
-    about: 'Launches that EC2 refused as invalid: no other time or pool mends them.',
+    about: 'Launches that EC2 refused as invalid. No other time or pool helps.',
   },
   leakedInstances: {
     name: 'LeakedInstances',
     unit: 'Count',
     from: 'sweep',
     about:
-      'Instances that nobody wants and that cost money: with the deployment’s tag, but unknown to its store (each is ended), or refused by EC2 to be ended.',
+      'Unwanted instances that cost money: those with the deployment’s tag that its store does not know (each is ended), and those that EC2 refuses to end.',
   },
 } as const satisfies Record<string, MetricFacts>;
 

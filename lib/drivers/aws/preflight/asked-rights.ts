@@ -31,7 +31,7 @@ const SAID: Readonly<Record<Exclude<Verdict, 'allowed'>, string>> = {
   organisation: 'a policy of your organisation does not allow it',
   boundary: 'the permission boundary does not allow it',
   'not-given': 'no policy allows it on all resources',
-  depends: 'it hangs on conditions that are not known before',
+  depends: 'it depends on conditions that are unknown before',
 };
 
 /** Adds missing rights. If IAM may not be asked, that is a note. */
@@ -44,7 +44,7 @@ export async function askRights(caller: Caller, asking: Asking, { failures, note
     if (names.length === 0) continue;
     const refused = await simulated(caller, { principal, names, region }, verdicts);
     if (refused === null) continue;
-    const message = `its rights could not be asked (iam:SimulatePrincipalPolicy): ${refused}; what it lacks is said by CloudFormation, during the deployment`;
+    const message = `its rights could not be asked (iam:SimulatePrincipalPolicy): ${refused}; CloudFormation reports missing rights during the deployment`;
     notes.push({ at: who, message });
     return;
   }

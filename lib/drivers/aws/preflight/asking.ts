@@ -101,7 +101,7 @@ async function ask(caller: Caller, service: Service, question: Question): Promis
   return { status: answer.status, text, ...(answer.ok ? { error: null, message: '' } : faultIn(text, answer.status)) };
 }
 
-export const wordsOf = ({ error, message }: Said): string => `${error ?? 'no answer that is understood'}: ${message}`;
+export const wordsOf = ({ error, message }: Said): string => `${error ?? 'no readable answer'}: ${message}`;
 
 /** True if the right to ask was missing. */
 export const isDenied = ({ error }: Said): boolean =>

@@ -140,6 +140,6 @@ export async function executionRole(
     failures.push({ at: RoleName, message: `is not there: run \`${commandOf(of)}\` again` });
     return 'absent';
   }
-  if (!isDenied(said)) notes.push({ at: RoleName, message: `could not be looked at: ${wordsOf(said)}` });
+  if (!isDenied(said)) notes.push({ at: RoleName, message: `could not be read: ${wordsOf(said)}` });
   return 'unknown';
 }

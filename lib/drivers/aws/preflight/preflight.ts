@@ -193,7 +193,7 @@ async function spotRole(caller: Caller, { notes }: Findings): Promise<void> {
   if (said.error === 'NoSuchEntity') {
     const message = `is not there yet. The first launch has it made; where a policy of your organisation forbids that, no spot instance starts: run ${command} once`;
     notes.push({ at: SPOT_ROLE, message });
-  } else notes.push({ at: SPOT_ROLE, message: `could not be looked at (iam:GetRole): ${wordsOf(said)}` });
+  } else notes.push({ at: SPOT_ROLE, message: `could not be read (iam:GetRole): ${wordsOf(said)}` });
 }
 
 async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Findings): Promise<void> {
@@ -203,7 +203,7 @@ async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Fin
     const said = await askJson(caller, 'servicequotas', 'ServiceQuotasV20190624.GetServiceQuota', asked);
     const at = `EC2 quota ${code} (${option})`;
     if (said.error !== null) {
-      notes.push({ at, message: `could not be looked at (servicequotas:GetServiceQuota): ${wordsOf(said)}` });
+      notes.push({ at, message: `could not be read (servicequotas:GetServiceQuota): ${wordsOf(said)}` });
       continue;
     }
     const value = Number((JSON.parse(said.text) as { Quota?: { Value?: number } }).Quota?.Value);
@@ -233,7 +233,7 @@ async function functionsAtOnce(caller: Caller, cycle: number, { failures, notes 
   const at = 'Lambda concurrency';
   const said = await askPath(caller, 'lambda', '/2016-08-19/account-settings/');
   if (said.error !== null) {
-    notes.push({ at, message: `could not be looked at (lambda:GetAccountSettings): ${wordsOf(said)}` });
+    notes.push({ at, message: `could not be read (lambda:GetAccountSettings): ${wordsOf(said)}` });
     return;
   }
   const { AccountLimit } = JSON.parse(said.text) as { AccountLimit?: { ConcurrentExecutions?: number } };

@@ -378,6 +378,6 @@ async function concernsUnknownJobs({ documents }: Parts, changes: readonly Chang
 
 const othersKeepChanging = (): EbbError =>
   new EbbError('too-many-requests', {
-    what: 'others keep changing what this is about; nothing was written',
+    what: 'other processes keep changing the same records; nothing was written',
     next: 'try again in some seconds',
   });

@@ -428,7 +428,7 @@ function transactFault(error: unknown, reasons: readonly CancellationReason[]): 
 
 const tooMuchAtOnce = (cause?: unknown): EbbError =>
   new EbbError('too-many-requests', {
-    what: 'the table takes no more requests now',
+    what: 'the table throttles requests now',
     next: 'try again in some seconds',
     ...(cause === undefined ? {} : { cause }),
   });

@@ -123,7 +123,7 @@ export class Intake {
     for (let round = 0; left.length > 0; round++) {
       if (round === MAX_ROUNDS) {
         throw new EbbError('too-many-requests', {
-          what: 'others keep submitting under the same keys',
+          what: 'other processes keep submitting under the same keys',
           next: 'try again in some seconds',
         });
       }

@@ -3,10 +3,10 @@
  *
  * `LOG` `<n>` is commit n with all its writes, compressed, or a new lease, which is a commit without writes. It is put
  * on the condition that no item has that number yet, by a writer that knows all earlier commits. So commits have one
- * order, each is based on the state after all earlier ones, and none follows a newer lease that its writer did not
+ * order, and each is based on the state after all earlier ones. None follows a newer lease that its writer did not
  * know. A commit is one write of some kilobytes, without a transaction.
  *
- * Writes of a commit count at once. Their items are written later, once for many commits: the log is compacted
+ * Writes of a commit count at once. Their items are written later, once for many commits. The log is compacted
  * (tail.ts) by a writer that leaves much in it, or that finds nothing left to do. HEAD says up to which commit. Readers
  * lay the rest of the log over the items (view.ts).
  *
@@ -109,7 +109,7 @@ export class Journal {
       if (await this.#append(next, { writes: [], holder })) return next;
     }
     throw new EbbError('too-many-requests', {
-      what: 'others keep taking the lease of the engine',
+      what: 'other processes keep taking the lease of the engine',
       next: 'try again in some seconds',
     });
   }

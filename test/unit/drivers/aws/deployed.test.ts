@@ -265,7 +265,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     expect((await request('GET', '/api/health')).body).toMatchObject({ status: 'ok', preset: 'greedy' });
   }, 90_000);
 
-  it('put right what no event has told', async () => {
+  it('repairs what no event has told', async () => {
     double.knobs.set({ events: { lose: 1 } });
     const id = await submit('unheard', 'sleep 1', 'spot');
     let sweeps = 0;

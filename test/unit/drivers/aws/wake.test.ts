@@ -129,7 +129,7 @@ describe('waking the cycle', () => {
     expect(started).toHaveLength(2);
   });
 
-  it('takes an execution that is not heard of for dead, and keeps it from going on', async () => {
+  it('takes a silent execution for dead, and keeps it from going on', async () => {
     const wake = another();
     await wake.wake();
     const [dead = ''] = started;

@@ -51,6 +51,8 @@ export interface RunningTask {
   readonly ownStops?: OwnStops;
   /** Attempts of its task so far, where copies began after it. Absent: it is the last. */
   readonly attempts?: number;
+  /** Claim of its round's outputs: a copy could not succeed. Absent: none is known. */
+  readonly claimed?: NonNullable<Task['claimed']>;
   /**
    * An attempt of the same stage, perhaps ended, with equal progress at any time: remaining work is computed once for
    * both (lib/cycle/state/alike.ts). Absent: none.

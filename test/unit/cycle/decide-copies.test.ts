@@ -124,6 +124,17 @@ describe('a copy that has no room', () => {
     expect(await reasonOf({ instances: alone, ...asking(copy({ to: low })) })).toContain('below the price');
   });
 
+  it('is not asked for in vain: where outputs are claimed, or the image cannot claim', async () => {
+    const of = slow();
+    const by = attemptId('j-slow.main.0.1');
+    expect(await reasonOf({ tasks: [{ ...task(of, 1), claimed: { by } }] }, of)).toBe(
+      'no copy: j-slow.main.0.1 has claimed the outputs, so that a copy could not publish its own (it is slow)',
+    );
+    expect(await reasonOf({ tasks: [{ ...task(of, 1), claimed: { by: null } }] }, of)).toContain('another attempt has');
+    const old = { ...of, stages: of.stages.map((s) => ({ ...s, noCopies: 'an old AWS CLI' })) };
+    expect(await reasonOf({}, old)).toBe('no copy: an old AWS CLI (it is slow)');
+  });
+
   it('never takes the room of a start', async () => {
     const waits = jobOf('j-waits', { waiting: 1 }, { resources: resources(4) });
     const of = slow();

@@ -4,6 +4,12 @@
  */
 export const SUPERSEDED_CODE = 205;
 
+/** Reason of a copy that ends because the AWS CLI of its image knows no conditional writes. */
+export const CANNOT_CLAIM =
+  'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original';
+/** Last words of a reason that begins with the attempt that holds the claim. */
+export const PUBLISHES = 'publishes its outputs';
+
 /**
  * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It
  * is part of the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`,
@@ -326,7 +332,7 @@ done
 export EBB_RESUMED
 if [ -n "$ebb_inputs$ebb_outputs" ]; then ebb_need 'the task has inputs or outputs'; fi
 if [ -n "$ebb_copy" ] && [ -n "$ebb_claim" ] && ! ebb_can_claim; then
-  ebb_fail 'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original' ${SUPERSEDED_CODE}
+  ebb_fail '${CANNOT_CLAIM}' ${SUPERSEDED_CODE}
 fi
 eval "$ebb_inputs"
 : >"$ebb_tmp/stamp"
@@ -374,7 +380,7 @@ case $ebb_code in
         [ -z "$ebb_claim" ] || "$ebb_cli" s3 rm "$ebb_claim" --only-show-errors
       fi
     elif [ -n "$ebb_publisher" ]; then
-      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher publishes its outputs"
+      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher ${PUBLISHES}"
     else
       ebb_code=1 ebb_why="its outputs could not be claimed at $ebb_claim"
     fi

@@ -274,6 +274,23 @@ describe('an attempt whose task has a copy', () => {
     ]);
   });
 
+  it('moves once where a policy moves both: one instance is bought, and the original has the target', async () => {
+    const both = [
+      { attempt: 'a-copy', reason: 'its deadline' },
+      { attempt: SLOW, reason: 'its deadline' },
+    ];
+    const noRoom = { instances: [host('i-slow', spot), host('i-2', spot)], moves: both };
+    const { plan } = await decided({ ...pair(), ...noRoom });
+    expect(launches(plan)).toHaveLength(1);
+    expect(stops(plan)).toEqual([]);
+    const ready = await decided({ ...pair(), moves: both });
+    expect(launches(ready.plan)).toEqual([]);
+    expect(stops(ready.plan)).toEqual([
+      [SLOW, 'i-d'],
+      ['a-copy', 'i-d'],
+    ]);
+  });
+
   it('has no room kept to go on elsewhere while the copy runs', async () => {
     expect(released((await decided(pair({ state: 'stopping' }))).plan)).toEqual(['i-d']);
     expect(released((await decided(pair({ state: 'stopping' }, { state: 'stopping' }))).plan)).toEqual([]);

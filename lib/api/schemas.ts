@@ -391,10 +391,11 @@ export type InstanceView = z.infer<typeof instanceView>;
 const money = {
   workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
+  speculativeUsd: usd.describe('Attempts beside the one of their task that succeeded first.'),
   idleUsd: usd.describe('Paid and unused: start-up, gaps, unused capacity. Part of the job that caused it.'),
   totalUsd: usd,
   onDemandUsd: usd.describe(
-    'The useful work (not what was wasted or idle) at on-demand prices of the instance types it ran on.',
+    'The useful work (not what was wasted, speculative or idle) at on-demand prices of the instance types it ran on.',
   ),
   instanceHours: z.number(),
 };

@@ -497,6 +497,17 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         expect(await store.ledger({ job: jobId('j2') })).toEqual([]);
       });
 
+      it('sums superseded running apart, and leaves it out of the price on demand', async () => {
+        const beside = ledgerRow({ kind: 'speculative', usd: 0.04, onDemandUsd: 0.05 });
+        await commit({ put: 'ledger', instance: instanceId('i-1'), value: [rows[0]!, beside] });
+        expect(await store.ledger({ job: jobId('j1') })).toEqual([rows[0], beside]);
+        for (const by of ['job', 'owner', 'pool'] as const) {
+          expect(await store.costs(by)).toMatchObject([
+            { workUsd: 0.01, wastedUsd: 0, speculativeUsd: 0.04, idleUsd: 0, onDemandUsd: 0.03 },
+          ]);
+        }
+      });
+
       it('sums costs by key, idle time apart, hours by share', async () => {
         await commit({ put: 'ledger', instance: instanceId('i-1'), value: rows });
         const near = (x: number): unknown => expect.closeTo(x, 12);
@@ -504,6 +515,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const ofJ1 = {
           workUsd: 0.01,
           wastedUsd: 0,
+          speculativeUsd: 0,
           idleUsd: 0,
           onDemandUsd: near(0.03),
           instanceHours: near(0.25),
@@ -512,6 +524,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const ofJ2 = {
           workUsd: 0,
           wastedUsd: 0.02,
+          speculativeUsd: 0,
           idleUsd: 0,
           onDemandUsd: 0,
           instanceHours: near(0.25),
@@ -520,6 +533,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const idle = {
           workUsd: 0,
           wastedUsd: 0,
+          speculativeUsd: 0,
           idleUsd: 0.03,
           onDemandUsd: 0,
           instanceHours: near(0.5),
@@ -540,6 +554,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
             key: rows[0]?.pool,
             workUsd: 0.01,
             wastedUsd: 0.02,
+            speculativeUsd: 0,
             idleUsd: 0.03,
             onDemandUsd: near(0.03),
             instanceHours: near(1),

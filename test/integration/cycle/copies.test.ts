@@ -127,7 +127,12 @@ describe.each([
       'attempt-superseded',
     ]);
     const rows = (await bench.store.ledger({ job: J })).filter((r) => r.attempt === attempts[0]?.id);
-    expect(rows.map((r) => r.kind)).toEqual(['work']);
+    expect(rows.map((r) => r.kind)).toEqual(['speculative']);
+    const [cost] = await bench.store.costs('job');
+    const work = (await bench.store.ledger({ job: J })).filter((r) => r.attempt === attempts[1]?.id);
+    // What work alone would have cost on demand, without the original.
+    expect(cost?.onDemandUsd).toBeCloseTo(work[0]?.onDemandUsd ?? NaN, 12);
+    expect(cost?.speculativeUsd).toBeCloseTo(rows[0]?.usd ?? NaN, 12);
     expect(types.filter((t) => t === 'attempt-stopping')).toHaveLength(1);
   });
 

@@ -69,8 +69,8 @@ const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'W
 /** New kinds that older code never reads: recorded when the version is raised next. */
 const LATER_KINDS: ReadonlySet<string> = new Set(['PRICES RESERVED']);
 
-/** Fields of answers that recordings have had since version 7 and 8. */
-const LATER_FIELDS = ['idleHours', 'caller'];
+/** Fields of answers that recordings have had since version 7, 8 and 9. */
+const LATER_FIELDS = ['idleHours', 'caller', 'speculativeUsd'];
 
 /** Answers of the world, as far as they were recorded. */
 async function answered(world: StoredWorld, answers: unknown): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
-import { epochMs, raw } from '../../lib/kernel/units.ts';
+import type { Plan } from '../../lib/domain/plan.ts';
+import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
+import { epochMs, raw, seconds } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import { codeOf } from '../support/code-of.ts';
 import { ageingContract } from './store-ageing.ts';
@@ -349,6 +350,84 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
           attempt(original, { ...lost, state: 'ended', outcome: 'superseded' }),
           attempt(copy, won),
         ]);
+      });
+    });
+
+    describe('what is there only for some jobs', () => {
+      it('of a stage and its tasks is kept as given: times, counts, earliest starts, claims, targets of moves', async () => {
+        await submitJobs('j1');
+        const [first] = job('j1').stages;
+        const stages = [
+          {
+            ...first!,
+            nextFresh: 3,
+            running: 1,
+            waiting: 1,
+            succeeded: 1,
+            times: { count: 1, sumS: seconds(90.25), first: 45, counts: [1] },
+            superseded: 2,
+            notBeforeMs: epochMs(1_700_000_500_000.5),
+            noCopies: 'an old AWS CLI',
+          },
+        ];
+        const running = job('j1', { state: 'running', stages });
+        const tasks = [
+          task('j1', 0, { attempts: 2, claimed: { by: attemptId('j1.main.0.1') } }),
+          task('j1', 1, { state: 'waiting', goesTo: instanceId('i-3'), notBeforeMs: epochMs(1_700_000_400_000) }),
+          task('j1', 2, { attempts: 3, claimed: { by: null } }),
+        ];
+        const lost = attempt('j1.main.0.2', { role: 'copy', round: 1, claimLostTo: attemptId('j1.main.0.1') });
+        await commit({ put: 'job', value: running }, ...tasks.map((value): Change => ({ put: 'task', value })), {
+          put: 'attempt',
+          value: lost,
+        });
+        const active = await store.loadActive();
+        expect(active.jobs).toEqual([running]);
+        expect(active.tasks).toEqual(tasks);
+        expect(active.attempts).toEqual([lost]);
+        expect(await store.job(jobId('j1'))).toEqual(running);
+        expect(await store.tasks(jobId('j1'))).toEqual(tasks);
+        // Written again without them, they are gone.
+        const plain = task('j1', 1, { state: 'waiting' });
+        const rest = [{ ...first!, nextFresh: 3, running: 1, waiting: 1, succeeded: 1 }];
+        await commit(
+          { put: 'job', value: job('j1', { state: 'running', stages: rest }) },
+          { put: 'task', value: plain },
+        );
+        const later = await store.loadActive();
+        expect(later.jobs[0]?.stages).toEqual(rest);
+        expect(later.tasks[1]).toEqual(plain);
+      });
+
+      it('of a plan is kept as given: earliest starts, copies, targets of moves', async () => {
+        const made: Plan = {
+          ...plan('p1'),
+          earliest: [
+            { job: jobId('j1'), stage: 'main', notBeforeMs: epochMs(1_700_000_500_000.5) },
+            { job: jobId('j1'), stage: 'main', index: 1, notBeforeMs: null },
+          ],
+          effects: [
+            {
+              kind: 'start',
+              key: effectKey('start/j1.main.0.2'),
+              attempt: attemptId('j1.main.0.2'),
+              task: { job: jobId('j1'), stage: 'main', index: 0 },
+              instance: instanceId('i-2'),
+              role: 'copy',
+              reason: 'it is slow',
+            },
+            {
+              kind: 'stop',
+              key: effectKey('p1/stop/j1.main.1.1'),
+              attempt: attemptId('j1.main.1.1'),
+              why: 'preempted',
+              reason: 'moves',
+              to: instanceId('i-3'),
+            },
+          ],
+        };
+        await commit({ put: 'plan', value: made });
+        expect((await store.plans(5, null)).items).toEqual([made]);
       });
     });
 

@@ -8,7 +8,10 @@ import { attemptId, effectKey, instanceId, planId } from '../../../lib/kernel/id
 import { epochMs, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
 import { instance, job, spec, stage } from '../../support/builders.ts';
 
-/** Rounds whose outputs are claimed by an attempt that ends without success, and images that cannot claim at all. */
+/**
+ * Rounds whose outputs are claimed by an attempt that ends without success, images that cannot claim at all, and the
+ * last attempts of rounds.
+ */
 
 const OF = job({ name: 'j-1', spec: spec({ stages: [stage({ retries: 1, outputs: ['out'] })] }) });
 const TASK = { job: OF.id, stage: 'main', index: 0 } as const;
@@ -147,5 +150,37 @@ describe('a copy whose image cannot claim', () => {
     expect(of.state.stage(TASK).noCopies).toBe('an old AWS CLI');
     expect(of.task).toMatchObject({ state: 'running', failures: 0 });
     expect(of.task).not.toHaveProperty('claimed');
+  });
+});
+
+describe('the last of several attempts', () => {
+  it('keeps the target of a move, however it ends', () => {
+    const of = scene(2);
+    const to = instanceId('i-9');
+    of.plan(
+      [1, 2].map((n) => ({
+        kind: 'stop',
+        key: effectKey(`stop-${n}`),
+        attempt: attemptName(TASK, n),
+        why: 'preempted',
+        reason: 'moves',
+        to,
+      })),
+    );
+    of.ends(1, { stopped: 'preempted' });
+    expect(of.task).not.toHaveProperty('goesTo');
+    of.ends(2, { stopped: 'interrupted' });
+    expect(of.task).toMatchObject({ state: 'waiting', goesTo: to });
+  });
+
+  it('goes on where the end of another cannot be recorded', () => {
+    const of = scene(2);
+    const [main] = OF.spec.stages;
+    const broken = { ...OF.spec, stages: [{ ...main!, name: 'another' }] };
+    of.state.putJob({ ...of.state.jobs.get(OF.id)!, spec: broken });
+    of.ends(1, { stopped: 'interrupted' });
+    expect(of.state.jobs.get(OF.id)).toMatchObject({ state: 'held', stages: [{ running: 1, waiting: 0 }] });
+    of.ends(2, { stopped: 'interrupted' });
+    expect(of.state.jobs.get(OF.id)?.stages).toMatchObject([{ running: 0, waiting: 1 }]);
   });
 });

@@ -114,14 +114,17 @@ describe('files of a task', () => {
     expect(existsSync(file('who'))).toBe(false);
   });
 
-  it('has no time to save when it is superseded', async () => {
+  it.each([
+    ['when it is superseded', 'superseded', {}],
+    ['as a copy', 'preempted', { role: 'copy' }],
+  ] as const)('has no time to save %s', async (_, why, more) => {
     const script = 'trap "echo saved > $EBB_CHECKPOINT_DIR/state" USR2; echo up; while :; do sleep 0.05; done';
     // A grace of engine seconds that the test would not wait for.
-    await start(script, { checkpoint: { ...SAVES, graceS: seconds(100_000) } });
+    await start(script, { checkpoint: { ...SAVES, graceS: seconds(100_000) }, ...more });
     await bench.until('its start', (seen) => ofKind(seen, 'attempt-started').length > 0);
-    await bench.fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why: 'superseded' }]);
+    await bench.fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why }]);
     const seen = await bench.until('its end', (s) => endOf(s, a1) !== undefined, 2000);
-    expect(endOf(seen, a1)).toMatchObject({ stopped: 'superseded', exitSignal: 'SIGTERM', keptS: 0 });
+    expect(endOf(seen, a1)).toMatchObject({ stopped: why, exitSignal: 'SIGTERM', keptS: 0 });
   });
 
   it('fails, saying why, when an input is missing, an output was not made, or a path leads out', async () => {

@@ -370,11 +370,11 @@ class Supervisor {
     if (isDone && role === 'copy') removeFolder(layout.checkpoints(this.#dir, task));
   }
 
-  /** Reasons of ours: the grace is the job's own. Nobody resumes a superseded attempt, so that it has none. */
+  /** Reasons of ours: the grace is the job's own. */
   #politely(entry: Entry, why: StopReason): StopSchedule {
-    const checkpoint = why !== 'superseded';
-    const graceS = checkpoint ? (entry.run.command.checkpoint?.graceS ?? 0) : 0;
-    return { checkpoint, termAfterS: graceS, killAfterS: graceS + this.#spec.limits.killAfterS };
+    const savesInS = why === 'superseded' ? null : graceOf(entry);
+    const graceS = savesInS ?? 0;
+    return { checkpoint: savesInS !== null, termAfterS: graceS, killAfterS: graceS + this.#spec.limits.killAfterS };
   }
 
   #stop(entry: Entry, why: StopReason, schedule: StopSchedule): void {
@@ -396,9 +396,10 @@ class Supervisor {
     }
     const lastS = Math.min(limits.killAfterS, windowS / 4);
     for (const entry of this.#live()) {
-      const graceS = entry.run.command.checkpoint?.graceS ?? Infinity;
+      const savesInS = graceOf(entry);
+      const graceS = savesInS ?? Infinity;
       this.#stop(entry, 'interrupted', {
-        checkpoint: true,
+        checkpoint: savesInS !== null,
         termAfterS: Math.min(graceS, windowS - lastS),
         killAfterS: Math.min(graceS + lastS, windowS),
       });
@@ -472,6 +473,10 @@ class Supervisor {
     }
   }
 }
+
+/** Seconds to save its work; null where it has no checkpoint, or nobody resumes it, as a copy. */
+const graceOf = ({ run: { command } }: Entry): number | null =>
+  command.role === 'copy' || command.checkpoint === null ? null : command.checkpoint.graceS;
 
 /** Null for a text that is no command: half of one, say. */
 function commandIn(text: string): Command | null {

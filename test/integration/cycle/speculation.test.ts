@@ -1,10 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { decidersNamed } from '../../../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
-import { jobId } from '../../../lib/kernel/ids.ts';
+import type { Observation } from '../../../lib/domain/observation.ts';
+import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
 import { between, gte, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { SpeculatePolicy } from '../../../lib/policy/contracts.ts';
 import { ownPolicy } from '../../../lib/policy/own/own-policy.ts';
+import type { Fleet } from '../../../lib/ports/fleet.ts';
 import { job, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, type Deed } from '../../support/engine-bench.ts';
 import { after, calmTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
@@ -101,6 +103,55 @@ describe.each([
       'original succeeded',
     ]);
   });
+});
+
+/**
+ * A fleet whose first attempt has claimed the outputs of its round, and is lost before it reports: no other attempt of
+ * the round can publish.
+ */
+function claimedFleet(fleet: Fleet): Fleet {
+  const rounds = new Map<string, number>();
+  const publisher = attemptId('j-slow.main.0.1');
+  const told = (o: Observation): Observation => {
+    const isRival = o.kind === 'attempt-ended' && o.attempt !== publisher && rounds.get(o.attempt) === 1;
+    if (!isRival || o.exitCode !== 0) return o;
+    return { ...o, stopped: 'superseded', publisher };
+  };
+  return new Proxy(fleet, {
+    get: (target, name: keyof Fleet) => {
+      if (name === 'observe')
+        return async (...after: Parameters<Fleet['observe']>) => (await target.observe(...after)).map(told);
+      if (name !== 'start') return target[name]?.bind(target);
+      return (requests: Parameters<Fleet['start']>[0]) => {
+        for (const { attempt, task } of requests) rounds.set(attempt, task.round ?? task.number);
+        return target.start(requests);
+      };
+    },
+  });
+}
+
+it('a round whose claimant is lost gets no more copies and is stopped; the next round succeeds', async () => {
+  const bench = new EngineBench({
+    trace: calmTrace,
+    startMs: START_MS,
+    config: { refundRule: 'none' },
+    stages: (of) => ({ ...of, speculate: (context) => speculate(context).map((c) => ({ ...c, attempts: 3 })) }),
+  });
+  const stages = [stage({ env: { RUNTIME_S: '7200', COPY_RUNTIME_S: '2000' } })];
+  await bench.submit([job({ name: J, submittedMs: START_MS, spec: spec({ stages }) })]);
+  const fleet = claimedFleet(bench.fleet);
+  const lose: Deed = {
+    atMs: after(2000),
+    act: async (store) => bench.fleet.lose((await store.attempts(J))[0]!.instance),
+  };
+  await bench.drive({ deeds: [lose], through: () => ({ store: (s) => s, fleet: () => fleet }) });
+  const attempts = await bench.store.attempts(J);
+  const [first, ...others] = [...Map.groupBy(attempts, (a) => a.round ?? a.number).values()];
+  expect(first?.map((a) => a.outcome)).toEqual(['interrupted', 'superseded', 'preempted']);
+  expect(first?.[2]?.claimLostTo).toBe('j-slow.main.0.1');
+  expect(others).toHaveLength(1);
+  expect(others[0]?.filter((a) => a.outcome === 'succeeded')).toHaveLength(1);
+  expect((await bench.job(J)).state).toBe('succeeded');
 });
 
 describe('a policy that asks for copies, in the simulator', () => {

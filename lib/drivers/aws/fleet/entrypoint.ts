@@ -31,8 +31,8 @@ export const PUBLISHES = 'publishes its outputs';
  * without a claim, and a copy ends before its program begins, so that the original has no rival.
  *
  * Copies of tasks with a checkpoint. Nobody resumes a copy, so that it saves nothing and has no grace. When it has
- * succeeded it writes a mark, and removes the original's checkpoint. An original that is stopped asks for this mark while
- * its program saves: where it is there, the program ends at once and nothing is uploaded.
+ * succeeded it writes a mark, and removes the original's checkpoint. An original that is stopped asks for this mark
+ * while its program saves: where it is there, the program ends at once and nothing is uploaded.
  *
  * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and
  * SIGKILL when its grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`).

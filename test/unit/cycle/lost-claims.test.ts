@@ -173,6 +173,25 @@ describe('the last of several attempts', () => {
     expect(of.task).toMatchObject({ state: 'waiting', goesTo: to });
   });
 
+  it.each([
+    ['is interrupted', { stopped: 'interrupted' }],
+    ['is preempted, as by a drain', { stopped: 'preempted', exitSignal: 'SIGTERM' }],
+    ['lost a claim', { exitCode: 0, stopped: 'superseded', publisher: attemptName(TASK, 2) }],
+  ] as const)('lets the task run again where it %s and the others have used up the retries', (_, end) => {
+    const of = scene(3);
+    of.ends(1, { exitCode: 1 });
+    of.ends(2, { exitCode: 3 });
+    of.ends(3, end);
+    expect(of.task).toMatchObject({ state: 'waiting', failures: 2 });
+    expect(of.state.jobs.get(OF.id)?.stateReason).toBeNull();
+    of.begin();
+    of.ends(4, { exitCode: 7 });
+    expect(of.state.jobs.get(OF.id)).toMatchObject({
+      state: 'failed',
+      stateReason: 'stage main: task 0 failed with no retries left: exit code 7',
+    });
+  });
+
   it('goes on where the end of another cannot be recorded', () => {
     const of = scene(2);
     const [main] = OF.spec.stages;

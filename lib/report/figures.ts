@@ -46,8 +46,9 @@ export interface PresetFigures {
   readonly costUsd: Estimate;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** The same work at on-demand prices, nothing wasted or idle. */
+  /** The same work at on-demand prices, nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly interruptions: Estimate;
   readonly launches: Estimate;
@@ -62,6 +63,7 @@ export interface PresetFigures {
   readonly missedShare: Estimate;
   /** Of the cost. */
   readonly wastedShare: Estimate;
+  readonly speculativeShare: Estimate;
   readonly idleShare: Estimate;
   /** Of the instance-hours. */
   readonly utilisation: Estimate;

@@ -77,10 +77,12 @@ export interface Totals {
   readonly missed: number;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  /** Running time of superseded attempts. */
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** work + wasted + idle: what the provider bills. */
+  /** work + wasted + speculative + idle: what the provider bills. */
   readonly billedUsd: number;
-  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted or idle. */
+  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
   /** Instance-hours of work over all: by the share of the instance that tasks asked for. */
@@ -112,6 +114,7 @@ export interface JobColumns {
   readonly deadlineMs: Float64Array;
   readonly workUsd: Float64Array;
   readonly wastedUsd: Float64Array;
+  readonly speculativeUsd: Float64Array;
   /** Its part of time that was paid and unused (lib/cycle/money/ledger.ts). */
   readonly idleUsd: Float64Array;
   readonly onDemandUsd: Float64Array;

@@ -3,7 +3,9 @@ import type { EC2Client } from '@aws-sdk/client-ec2';
 import type { PricingClient } from '@aws-sdk/client-pricing';
 import type { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
-import { SUPERSEDED_TAG } from '../../lib/drivers/aws/store/keys.ts';
+import { body } from '../../lib/drivers/aws/store/codec.ts';
+import { RESERVED, SUPERSEDED_TAG } from '../../lib/drivers/aws/store/keys.ts';
+import type { ReservedPool } from '../../lib/drivers/aws/market/known-reservations.ts';
 import { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
@@ -207,6 +209,10 @@ async function ofTheMarket(table: Table): Promise<void> {
   };
   const pricing = { send: async () => ({ PriceList: [JSON.stringify(product)] }) } as unknown as PricingClient;
   await refreshListPrices({ client: pricing, table, region: 'us-east-1', types }, epochMs(WORLD_MS));
+  const reserved: readonly ReservedPool[] = [
+    { type: 'c5.large', zone: 'us-east-1a', ids: ['cr-1'], instances: 2, turnsMs: [WORLD_MS] },
+  ];
+  await table.write({ key: RESERVED, set: { b: body(reserved) } });
   await schedulesMade(table);
 }
 

@@ -187,6 +187,7 @@ describe('files of tasks on AWS', () => {
     expect(await ended(copy)).toMatchObject({
       exitCode: 0,
       stopped: 'superseded',
+      publisher: '21.1',
       detail: '21.1 publishes its outputs',
     });
     expect(readFileSync(object('results/who'), 'utf8')).toBe('1\n');

@@ -357,6 +357,8 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     ...(checkpoint === null
       ? {}
       : {
+          EBB_DONE: `${bucket}checkpoints/${where}.done`,
+          ...(role === 'copy' ? { EBB_ORIGINAL_URI: `${bucket}checkpoints/${where}/` } : {}),
           EBB_CHECKPOINT_SIGNAL: checkpoint.signal.slice(3),
           EBB_CHECKPOINT_GRACE_S: String(raw(checkpoint.graceS)),
           EBB_CHECKPOINT_PAUSE_S: String(Math.max(1, Math.round(CHECKPOINT_PAUSE_S / options.speed))),

@@ -1,6 +1,12 @@
 /** Exit code of a successful attempt whose outputs another attempt publishes. A program's own code 205 becomes 1. */
 export const SUPERSEDED_CODE = 205;
 
+/** Reason of a copy that ends because the AWS CLI of its image knows no conditional writes. */
+export const CANNOT_CLAIM =
+  'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original';
+/** Last words of a reason that begins with the attempt that holds the claim. */
+export const PUBLISHES = 'publishes its outputs';
+
 /**
  * First process of a task's container. It treats the program as local mode does. As part of the task definition it
  * always has the deployment's version.
@@ -28,6 +34,10 @@ export const SUPERSEDED_CODE = 205;
  * (`stopTimeout`). ECS has no limit on running time, so a timer sends SIGALRM, which is also a stop, with exit code
  * 124.
  *
+ * Copies of tasks with a checkpoint. Nobody resumes a copy, so it saves nothing and has no grace. A copy that has
+ * succeeded writes a mark and removes the original's checkpoint. A stopped original asks for this mark while its
+ * program saves. With the mark, the program ends at once and nothing is uploaded.
+ *
  * Receivers are the same as in local mode. Processes that handle the checkpoint signal receive it. All processes
  * receive other signals, because a command is often a shell above the program. After the command has ended, the rest is
  * killed at once, or after the grace period if the task is being stopped.
@@ -53,9 +63,9 @@ unset EBB_ENV
 ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
 ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
-ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY
-unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY
-ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
+ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY ebb_done=$EBB_DONE ebb_original=$EBB_ORIGINAL_URI
+unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY EBB_DONE EBB_ORIGINAL_URI
+ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_asks= ebb_aws= ebb_cpu_before=
 
 ebb_wait() {
   while :; do
@@ -109,16 +119,28 @@ ebb_stop() {
   fetch) [ -z "$ebb_child" ] || kill -s TERM "$ebb_child" 2>/dev/null ;;
   run)
     ebb_grace=0
-    if [ -n "$EBB_CHECKPOINT_SIGNAL" ]; then
+    if [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ -z "$ebb_copy" ]; then
       case $EBB_CHECKPOINT_SIGNAL in INT) ebb_number=2 ;; USR1) ebb_number=10 ;; USR2) ebb_number=12 ;; *) ebb_number=15 ;; esac
       ebb_signal "$EBB_CHECKPOINT_SIGNAL" "$ebb_number"
       ebb_grace=$EBB_CHECKPOINT_GRACE_S
     fi
     { sleep "$ebb_grace"; ebb_signal TERM; sleep 5; ebb_signal KILL; } >/dev/null 2>&1 &
     ebb_timers="$ebb_timers $!"
+    if [ -n "$ebb_saves" ] && [ -n "$ebb_done" ]; then
+      ebb_ask >/dev/null 2>&1 &
+      ebb_asks=$!
+      ebb_timers="$ebb_timers $!"
+    fi
     trap : TERM ALRM
     ;;
   esac
+}
+ebb_ask() {
+  if "$ebb_cli" s3 cp "$ebb_done" - --only-show-errors; then
+    : >"$ebb_tmp/done"
+    ebb_signal TERM
+  fi
+  : >"$ebb_tmp/asked"
 }
 ebb_tell() {
   ebb_said= ebb_cpu_after=$(ebb_cpu)
@@ -308,7 +330,7 @@ if [ -n "$ebb_order" ]; then
   ebb_do "$ebb_cli" s3 cp "$ebb_order" "$ebb_tmp/order" --only-show-errors || ebb_fail "the command could not be had from $ebb_order"
   . "$ebb_tmp/order"
 fi
-if [ -n "$ebb_aws" ] && [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ "$EBB_CHECKPOINT_SYNC" != no ]; then
+if [ -n "$ebb_aws" ] && [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ "$EBB_CHECKPOINT_SYNC" != no ] && [ -z "$ebb_copy" ]; then
   ebb_saves=1
   if [ "$EBB_TASK_ATTEMPT" != 1 ]; then
     ebb_do "$ebb_cli" s3 sync "$EBB_CHECKPOINT_URI" "$EBB_CHECKPOINT_DIR" --only-show-errors || ebb_fail 'the checkpoint could not be had from S3'
@@ -322,7 +344,7 @@ done
 export EBB_RESUMED
 if [ -n "$ebb_inputs$ebb_outputs" ]; then ebb_need 'the task has inputs or outputs'; fi
 if [ -n "$ebb_copy" ] && [ -n "$ebb_claim" ] && ! ebb_can_claim; then
-  ebb_fail 'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original' ${SUPERSEDED_CODE}
+  ebb_fail '${CANNOT_CLAIM}' ${SUPERSEDED_CODE}
 fi
 eval "$ebb_inputs"
 : >"$ebb_tmp/stamp"
@@ -349,6 +371,11 @@ else
   ebb_signal KILL
 fi
 ebb_phase=put
+ebb_tries=0
+while [ -n "$ebb_asks" ] && [ ! -e "$ebb_tmp/asked" ] && [ "$ebb_tries" -lt 50 ]; do
+  ebb_tries=$((ebb_tries + 1))
+  sleep 0.1 2>/dev/null || sleep 1
+done
 for ebb_timer in $ebb_timers; do kill -s TERM "$ebb_timer" 2>/dev/null; done
 : >"$ebb_tmp/over"
 kill -s TERM "$ebb_watcher" 2>/dev/null
@@ -370,7 +397,7 @@ case $ebb_code in
         [ -z "$ebb_claim" ] || "$ebb_cli" s3 rm "$ebb_claim" --only-show-errors
       fi
     elif [ -n "$ebb_publisher" ]; then
-      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher publishes its outputs"
+      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher ${PUBLISHES}"
     else
       ebb_code=1 ebb_why="its outputs could not be claimed at $ebb_claim"
     fi
@@ -383,10 +410,14 @@ ${SUPERSEDED_CODE}) ebb_code=1 ebb_why="exit code ${SUPERSEDED_CODE}" ;;
 esac
 if [ -n "$ebb_saves" ]; then
   if [ "$ebb_code" -ne 0 ]; then
-    ebb_save 0
+    [ -e "$ebb_tmp/done" ] || ebb_save 0
   elif [ -e "$ebb_tmp/kept" ]; then
     "$ebb_cli" s3 rm "$EBB_CHECKPOINT_URI" --recursive --only-show-errors
   fi
+fi
+if [ -n "$ebb_aws" ] && [ -n "$ebb_original" ] && [ "$ebb_code" -eq 0 ]; then
+  echo | "$ebb_cli" s3 cp - "$ebb_done" --only-show-errors
+  if [ "$EBB_CHECKPOINT_SYNC" != no ]; then "$ebb_cli" s3 rm "$ebb_original" --recursive --only-show-errors; fi
 fi
 if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ] && [ "$ebb_code" -ne ${SUPERSEDED_CODE} ]; then ebb_code=124; fi
 [ -z "$ebb_why" ] || echo "ebb: $ebb_why" >&2

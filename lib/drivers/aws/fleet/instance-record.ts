@@ -27,7 +27,7 @@ import type { Observation } from '../../../domain/observation.ts';
 import type { Bid } from '../../../domain/pool.ts';
 import type { Usage } from '../../../domain/job.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
-import { SUPERSEDED_CODE } from './entrypoint.ts';
+import { CANNOT_CLAIM, PUBLISHES, SUPERSEDED_CODE } from './entrypoint.ts';
 import type { TaskReport } from './report.ts';
 
 export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
@@ -348,8 +348,18 @@ function endAttempt(
       keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
       usage: usageOf(end),
       detail: isDone ? null : end.detail,
+      ...(isSuperseded ? claimOf(end.detail) : {}),
     }),
   );
+}
+
+/** What the entrypoint says of the claim of an attempt that left as superseded. */
+function claimOf(
+  detail: string | null,
+): Pick<Extract<Observation, { kind: 'attempt-ended' }>, 'publisher' | 'cannotClaim'> {
+  if (detail === CANNOT_CLAIM) return { cannotClaim: true };
+  const [publisher, ...words] = detail?.split(' ') ?? [];
+  return publisher !== undefined && words.join(' ') === PUBLISHES ? { publisher: attemptId(publisher) } : {};
 }
 
 const usageOf = ({ usage }: TaskEnd): Usage | null =>

@@ -97,6 +97,7 @@ function booked(rows: readonly LedgerRow[]): object[] {
     usd: sum(of),
     workUsd: sum(of, 'work'),
     wastedUsd: sum(of, 'wasted'),
+    speculativeUsd: sum(of, 'speculative'),
     idleUsd: sum(of, 'idle'),
   }));
 }

@@ -54,6 +54,19 @@ export const STEPS: readonly (readonly Upgrade[])[] = [
       to: (rows) => (rows as unknown as readonly LedgerRow[]).map((row) => ({ ...row, caller: null })),
     },
   ],
+  [
+    // Since then sums of costs tell superseded running apart from work. Rows of the ledger before call it work.
+    {
+      of: { pk: 'COSTS', sk: '', attribute: 'b' },
+      to: (sums) =>
+        Object.fromEntries(
+          Object.entries(sums).map(([by, rows]) => [
+            by,
+            (rows as readonly CostRow[]).map((row) => ({ ...row, speculativeUsd: 0 })),
+          ]),
+        ),
+    },
+  ],
 ];
 
 export const SCHEMA_VERSION = FIRST_VERSION + STEPS.length;

@@ -82,7 +82,7 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
     ['variables', (f) => f.variables, asCount],
     ['constraints', (f) => f.constraints, asCount],
     ['deferred starts', (f) => f.deferred, asCount],
-    ['pre-emptions', (f) => f.preempted, asCount],
+    ['preemptions', (f) => f.preempted, asCount],
   ];
   for (const [title, of, as] of rows) printLine(title, figures.map(of), as);
   console.log(`  first decision of the process, nothing compiled yet: ${asMs(figures[0]?.ms ?? NaN)}`);

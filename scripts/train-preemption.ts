@@ -1,5 +1,5 @@
 /**
- * Trains the pre-emption forecast (docs/forecast-training.md):
+ * Trains the preemption forecast (docs/forecast-training.md):
  *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N] [--points times|prices]] [--output
  *   VERSION] [--model trees|lstm] ..
  *

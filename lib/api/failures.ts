@@ -15,7 +15,7 @@ const MOST_BYTES = 2048;
 type Failed = Attempt & { readonly outcome: 'failed' | 'timed-out' };
 
 /**
- * Tasks whose last attempt failed, with the end of what it wrote. Interruptions and pre-emptions are no failures.
+ * Tasks whose last attempt failed, with the end of what it wrote. Interruptions and preemptions are no failures.
  * O(attempts of the job), and one look at a log for each task that is shown.
  */
 export async function listFailures(

@@ -88,7 +88,7 @@ export interface Totals {
   readonly launches: number;
   readonly interruptions: number;
   readonly attempts: number;
-  /** Hours of running time done again because an interruption, a pre-emption or a failure lost it. */
+  /** Hours of running time done again because an interruption, a preemption or a failure lost it. */
   readonly lostHours: number;
   /** Submission to completion of jobs that succeeded, s, at QUANTILES. Empty without such jobs. */
   readonly completionS: Readonly<Partial<Record<JobClass, readonly number[]>>>;

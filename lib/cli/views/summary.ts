@@ -112,7 +112,7 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
     `${plural(f.instancesLost, 'instance')} lost to the market`,
     `${plural(f.tasksMoved, 'task')} moved`,
   ];
-  if (f.preemptions > 0) survived.push(plural(f.preemptions, 'pre-emption'));
+  if (f.preemptions > 0) survived.push(plural(f.preemptions, 'preemption'));
   if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
   if (f.copies > 0) survived.push(`${plural(f.copies, 'attempt')} as a copy`);
   lines.push(

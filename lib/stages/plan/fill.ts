@@ -227,7 +227,7 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
   }
 }
 
-/** Most choices tried by the pre-emption pass, which is quadratic in their number. */
+/** Most choices tried by the preemption pass, which is quadratic in their number. */
 const MOST_TRIALS = 400;
 
 /**

@@ -10,7 +10,7 @@
  *    with. What is bought beyond the quota is refused by the market and waits one cycle.
  *  - `budget_<job>`: USD that the job may still spend (non-renewable).
  *
- * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
+ * Instances stay in `room` over the whole window; one with nothing but preemptible work can be given up as a whole,
  * which returns its vCPUs to the quota (problem.ts).
  */
 import { ZERO_USD, raw, sub } from '../../kernel/units.ts';

@@ -47,6 +47,7 @@ import {
 import { CallMeter, type MeteredCall } from './aws/meter.ts';
 import { PRICES, PRICES_OF, type Usage } from './aws/price-list.ts';
 import { machine } from './figures.ts';
+import { onDemandUsdOf } from '../lib/domain/pool.ts';
 
 const REGION = 'us-east-1';
 const TYPE = 'c5.4xlarge';
@@ -95,7 +96,7 @@ interface Metered {
 function calmMarket(): MarketTrace {
   const entry = builtInCatalogue().entry(TYPE, START_MS);
   if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
-  const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
+  const onDemandUsdPerHour = onDemandUsdOf(entry);
   const markets = ['a', 'b'].map((letter) => ({
     type: entry.type,
     zone: `${REGION}${letter}`,
@@ -294,10 +295,10 @@ function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly 
 }
 
 /**
- * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their
- * cost, whenever it happens. With nothing to carry over a sweep writes nothing.
+ * Idle sweeps compact the log of these jobs; that cost is theirs, whenever it happens. A sweep with nothing to compact
+ * writes nothing.
  */
-const carriesOver = (call: MeteredCall): boolean =>
+const isCompaction = (call: MeteredCall): boolean =>
   functionOf(call.caller) === 'sweep' && call.service === 'dynamodb' && isWrite(call);
 
 function report(of: Metered): void {
@@ -305,7 +306,7 @@ function report(of: Metered): void {
   const busy = within(of.fromMs, of.doneMs);
   // The clock's functions run whether or not there are jobs: they are part of the month.
   const isClocks = (name: string): boolean => ['prices', 'sweep'].includes(functionOf(name) ?? '');
-  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && carriesOver(c)));
+  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && isCompaction(c)));
   const uses = usesOf(
     of.answers.filter((a) => busy(a) && !isClocks(a.name)),
     calls,
@@ -367,7 +368,7 @@ function report(of: Metered): void {
  */
 function idleMonth(of: Metered): Usage {
   const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
-  const calls = of.calls.filter((c) => idle(c) && !carriesOver(c));
+  const calls = of.calls.filter((c) => idle(c) && !isCompaction(c));
   const uses = usesOf(of.answers.filter(idle), calls);
   const pace = { acquire: EVERY.clock, prices: EVERY.prices, sweep: EVERY.sweep } as const;
   const clocked = Object.entries(pace).map(([name, every]) => {

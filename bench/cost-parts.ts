@@ -8,7 +8,7 @@
  */
 import { raw, type EpochMs } from '../lib/kernel/units.ts';
 import type { Attempt } from '../lib/domain/job.ts';
-import { dominantShare } from '../lib/domain/resources.ts';
+import { dominantShare, milliCpuIn } from '../lib/domain/resources.ts';
 import type { Settled } from '../lib/drivers/sim/collector.ts';
 
 /**
@@ -49,7 +49,7 @@ export class PartsTally {
     const option = pool.option === 'spot' ? 'spot' : 'on-demand';
     this.#sums.launches[option]++;
     const work = this.#sums.work[option];
-    for (const a of attempts) work.vcpuHours += (raw(a.resources.cpu) / 1000) * (raw(a.keptS) / 3600);
+    for (const a of attempts) work.vcpuHours += (milliCpuIn(a.resources) / 1000) * (raw(a.keptS) / 3600);
     let idleUsd = 0;
     for (const { kind, usd } of rows) {
       this.#sums.billedUsd[option] += usd;

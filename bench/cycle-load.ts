@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { randomStream, type Uniform } from '../lib/kernel/random.ts';
 import { attemptId, effectKey, instanceId, jobId, type JobId, type PoolId } from '../lib/kernel/ids.ts';
 import { ZERO_S, epochMs, raw, seconds, type EpochMs } from '../lib/kernel/units.ts';
-import { mean, quantile } from '../lib/domain/distribution.ts';
+import { mean, quantileS } from '../lib/domain/distribution.ts';
 import type { Instance } from '../lib/domain/instance.ts';
 import type { Attempt, Job, Task } from '../lib/domain/job.ts';
 import type { Pool } from '../lib/domain/pool.ts';
-import { countFits, type Resources } from '../lib/domain/resources.ts';
+import { countFits, type Resources, milliCpuIn } from '../lib/domain/resources.ts';
 import type { Snapshot } from '../lib/domain/snapshot.ts';
 import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
 import { featuresOf, templateOf } from '../lib/domain/job-features.ts';
@@ -83,7 +83,7 @@ function generated(markets: number): MarketTrace {
 }
 
 const ordinary = (type: Pool['type']): boolean =>
-  type.arch === 'x86_64' && type.capacity.gpus === 0 && [2, 4, 8, 16].includes(raw(type.capacity.cpu) / 1000);
+  type.arch === 'x86_64' && type.capacity.gpus === 0 && [2, 4, 8, 16].includes(milliCpuIn(type.capacity) / 1000);
 
 function marketOf(trace: MarketTrace, count: number, fromMs: number): BenchMarket {
   const market = replayMarket(trace);
@@ -107,7 +107,7 @@ export function benchHistory(): JvuPredict {
     const runtimes = lognormal(600 * 12 ** draw(), 0.5, draw);
     const of = spec({ name: templateWord(t), owner: `team-${t % 12}`, stages: [stage(KNOWN_STAGE)] });
     for (let run = 0; run < (t % 5 === 0 ? 2 : KNOWN_RUNS); run++) {
-      const value = raw(quantile(runtimes, draw()));
+      const value = quantileS(runtimes, draw());
       for (const part of of.stages) history.learn(featuresOf(of, part, TODAY), seconds(value));
     }
   }
@@ -120,7 +120,7 @@ export function benchState(shape: LoadShape, world: BenchMarket, seed: number, n
   const jobs = Array.from({ length: shape.groups }, (_, i) => pendingJob(`p${i}`, { shape, draw, nowMs }));
   const held = heldCapacity(shape, world, { draw, nowMs });
   const wanted = jobs.reduce(
-    (sum, j) => sum + j.spec.stages.reduce((n, s) => n + s.tasks * raw(s.resources.cpu), 0),
+    (sum, j) => sum + j.spec.stages.reduce((n, s) => n + s.tasks * milliCpuIn(s.resources), 0),
     0,
   );
   const state = new WorkingState({
@@ -193,7 +193,7 @@ function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }
     const pool = pools[Math.floor(draw() * pools.length)] as Pool;
     const id = instanceId(`i-${String(i).padStart(6, '0')}`);
     instances.push(instance(id, pool.id, { allocation, requestedMs: nowMs, launchedMs: nowMs, readyMs: nowMs }));
-    vcpus += raw(pool.type.capacity.cpu) / 1000;
+    vcpus += milliCpuIn(pool.type.capacity) / 1000;
     const name = `r${i % RUNNING_JOBS}`;
     const startedMs = epochMs(raw(nowMs) - Math.floor(draw() * 10) * 300_000);
     for (let n = Math.floor(draw() * (1 + countFits(need, pool.type.capacity))); n > 0; n--) {

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../lib/kernel/units.ts';
 import { randomStream } from '../lib/kernel/random.ts';
-import { poolKey, type Pool } from '../lib/domain/pool.ts';
+import { poolKey, type Pool, onDemandUsdOf } from '../lib/domain/pool.ts';
 import { builtInCatalogue } from '../lib/market/catalogue.ts';
 import { indexAt, type PriceArrays } from '../lib/market/price-steps.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
@@ -43,7 +43,7 @@ function load(folder: string): Market[] {
     const entry = builtInCatalogue().entry(key.split('/')[0] ?? '', epochMs(at[0] ?? 0));
     if (entry === null) return [];
     const prices = { atMs: Float64Array.from(at), usdPerHour: Float64Array.from(usd) };
-    return [{ onDemand: raw(entry.onDemandUsdPerHour), prices }];
+    return [{ onDemand: onDemandUsdOf(entry), prices }];
   });
 }
 

@@ -15,8 +15,8 @@
  * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen
  * anything.
  *
- * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
- * same jobs.
+ * Jobs that any preset refuses at submission are removed for all, so that all run the same jobs. Presets refuse
+ * different jobs because they have learned different running times.
  *
  * `--parts` prints where the money of each preset went, by window and in all (cost-parts.ts).
  *

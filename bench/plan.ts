@@ -1,7 +1,7 @@
 /**
  * The plan stage against the clock and against its bounds.
  *   node bench/plan.ts [--only small|large] [--seeds N]
- * small: 200 waiting groups x 100 pools, contended, with running work that may give way: model, solver and all.
+ * small: 200 waiting groups x 100 pools, contended, with running work that may be preempted: model, solver and all.
  * large: 100,000 tasks in 2,000 groups x 500 pools: Lagrangian bound and repair.
  * Prints inputs, versions and figures; judges nothing.
  */

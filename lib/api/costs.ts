@@ -2,6 +2,7 @@
  * What things cost: settled rows of the ledger (instances that have ended) and, for instances that live, their bill
  * until now attributed by the same rule (lib/cycle/money/ledger.ts), so that a report never waits for a machine to end.
  */
+import { compareText } from '../kernel/compare.ts';
 import { z } from 'zod';
 import { raw, rawOrNull, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
@@ -76,8 +77,7 @@ function firstBehind(rows: readonly CostRowView[], place: CostPlace): number {
   return found === -1 ? rows.length : found;
 }
 
-const inOrderOfCost = (a: CostPlace, b: CostPlace): number =>
-  b.totalUsd - a.totalUsd || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+const inOrderOfCost = (a: CostPlace, b: CostPlace): number => b.totalUsd - a.totalUsd || compareText(a.key, b.key);
 
 export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();

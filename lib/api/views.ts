@@ -5,7 +5,7 @@ import { isOver, type Attempt, type Job, type StageProgress, type Task } from '.
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
-import { bidNumber, poolParts, type Pool } from '../domain/pool.ts';
+import { bidNumber, poolParts, type Pool, onDemandUsdOf } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { EventRecord } from '../ports/store.ts';
 import type {
@@ -177,7 +177,7 @@ export const poolView = (pool: Pool, prices: PoolPrices, liveInstances: number):
   priceUsdPerHour: prices.now,
   lowUsdPerHour: prices.low,
   highUsdPerHour: prices.high,
-  onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+  onDemandUsdPerHour: onDemandUsdOf(pool),
   liveInstances,
   ...(pool.reservedInstances === undefined ? {} : { reservedInstances: pool.reservedInstances }),
 });
@@ -271,14 +271,14 @@ export const planView = (p: Plan): PlanView => ({
   solve: { ...p.solve },
 });
 
-/** The latest plan's sentence; once the job is over, how it ended: no plan looks at it any more. */
+/** Sentence of the latest plan; for a finished job, its end. */
 function headlineOf(job: Job, e: Explanation | null): string | null {
   if (job.held !== undefined) return `held: ${job.held.reason}`;
   if (!isOver(job.state)) return e?.headline ?? job.stateReason;
   return job.stateReason === null ? job.state : `${job.state}: ${job.stateReason}`;
 }
 
-const NOT_PLANNED = 'No plan has looked at this job yet.';
+const NOT_PLANNED = 'No plan covers this job yet.';
 
 export const explanationView = (job: Job, e: Explanation | null): ExplanationView => ({
   job: job.id,

@@ -29,7 +29,7 @@ export interface BatchClient extends Client {
   lastEvent(): Promise<number>;
 }
 
-/** Wall time between two looks at the events of an engine that does not stream. */
+/** Wall time between two polls of the events of an engine that does not stream. */
 const POLL_MS = 250;
 
 export interface RawAnswer {

@@ -3,6 +3,7 @@ import { epochMs, raw } from '../kernel/units.ts';
 import { indexAt, priceAt } from '../market/price-steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { RunOutcome } from './outcome.ts';
+import { onDemandUsdOf } from '../domain/pool.ts';
 
 /** The spot price of one pool within one window, as steps; the last one holds until `toMs`. */
 export interface PriceSeries {
@@ -36,7 +37,7 @@ export function pricesOf(trace: MarketTrace, runs: readonly RunOutcome[]): reado
               pool: id,
               fromMs,
               toMs,
-              onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+              onDemandUsdPerHour: onDemandUsdOf(pool),
               atMs: steps.map(([at]) => at),
               usdPerHour: steps.map(([, usd]) => usd),
             },

@@ -1,3 +1,4 @@
+import { compareText } from '../kernel/compare.ts';
 import type { BadLine, WorkloadReport } from './workload.ts';
 
 /** Bad lines that are named; all are counted. */
@@ -36,14 +37,16 @@ export class Tally {
     return {
       jobs: this.#jobs,
       tasks: this.#tasks,
-      bad: { count: this.#badLines, first: this.#first.toSorted((a, b) => compare(a.file, b.file) || a.line - b.line) },
+      bad: {
+        count: this.#badLines,
+        first: this.#first.toSorted((a, b) => compareText(a.file, b.file) || a.line - b.line),
+      },
       dropped: new Map(this.#dropped),
       adjusted: new Map(this.#adjusted),
     };
   }
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const shorten = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 3)}...` : text);
 export const quote = (text: string | undefined): string =>
   text === undefined || text === '' ? 'nothing' : `'${shorten(text)}'`;

@@ -8,7 +8,7 @@ import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 import type { LogsOptions } from '../flags/job-flags.ts';
 
-/** Wall time between two looks at a log that may grow. */
+/** Wall time between two polls of a log that may grow. */
 const POLL_MS = 300;
 
 export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }, [job = ''], options) => {

@@ -4,7 +4,7 @@ import picocolors from 'picocolors';
 import type { Plot } from 'simple-ascii-chart';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, isoOf, raw } from '../../kernel/units.ts';
-import { vcpusOf, type Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../market/catalogue.ts';
 import {
   DEFAULT_MARKET_DAYS,
@@ -268,7 +268,7 @@ function selected(trace: MarketTrace, patterns: readonly string[] | undefined): 
 
 function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
   const { pool } = s;
-  const onDemand = raw(pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(pool);
   const profile = profilePrices(trace.prices(pool.id), onDemand, window);
   const steps = trace.availability(pool.id);
   const quantile = (p: number): number | null =>
@@ -342,7 +342,7 @@ const CHART_HEIGHT = 8;
 /** Columns that the chart's own axis takes. */
 const AXIS_COLUMNS = 14;
 
-interface Look {
+interface ChartStyle {
   readonly coloured: boolean;
   /** Width of the plot itself. */
   readonly columns: number;
@@ -357,10 +357,10 @@ function chartColumns(streams: MarketStreams): number {
 /**
  * A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken.
  */
-function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): string {
-  const { columns } = look;
+function textChart(s: PoolSeries, window: Window, plot: Plot, style: ChartStyle): string {
+  const { columns } = style;
   const stepMs = (window.toMs - window.fromMs) / columns;
-  const onDemand = raw(s.pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(s.pool);
   const price: [number, number][] = [];
   let held: number | null = null;
   let next = 0;
@@ -388,7 +388,7 @@ function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): strin
       yRange: [0, top * 1.05],
       hideXAxisTicks: true,
       formatter: (value, { axis }) => (axis === 'y' ? value.toFixed(3) : ''),
-      ...(look.coloured ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] } : {}),
+      ...(style.coloured ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] } : {}),
     },
   ).trimEnd();
   const from = day(window.fromMs);

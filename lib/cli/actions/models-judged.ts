@@ -72,10 +72,7 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
   return { name: version, folder };
 }
 
-/**
- * Whose instances tell of capacity, where they are asked of an engine elsewhere; null: of that of --dir, or of
- * nobody's.
- */
+/** Source of capacity records: a remote engine; null: --dir or none. */
 const toldBy = ({ risk, markets, ...options }: DrawnOptions): string | null =>
   risk === 'capacity' && markets === undefined ? elsewhere(options) : null;
 

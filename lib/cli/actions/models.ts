@@ -36,7 +36,7 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
 
 const NO_ENGINE = 'Drift: no engine has worked in this directory';
 const DRIFT_PAGE = { whose: 'forecasts of this version', limit: 10, rest: 0 } as const;
-/** Whoever forecasts prices joins capacity to them. */
+/** Drift of price forecasts includes capacity losses. */
 const DRIFT_RISK: Record<Risk, DriftRisk> = { price: 'any', capacity: 'capacity' };
 
 export const show: Action<ShowOptions> = async (context, [version], options) => {

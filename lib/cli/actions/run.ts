@@ -30,10 +30,10 @@ import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 import type { RunOptions } from '../flags/engine-flags.ts';
 
-/** Wall time between two looks at something that is about to end. */
+/** Wall time between two polls of something that is about to end. */
 const POLL_MS = 100;
-/** Wall time between two looks at whether there is room on the disk. */
-const LOOK_MS = 500;
+/** Wall time between two polls of the free disk space. */
+const ROOM_POLL_MS = 500;
 /** Longest wall time that a second Ctrl-C waits for processes to be gone. */
 const AT_ONCE_MS = 3_000;
 
@@ -121,25 +121,25 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
   }
 }
 
-/** Looks in a row at which nothing runs: the engine may just have started something when the first one is made. */
-const LOOKS_WITHOUT_WORK = 3;
+/** Polls in a row without a running task: at the first one the engine may be starting something. */
+const POLLS_WITHOUT_WORK = 3;
 
 /**
  * Rejects with `store.full` once the disk budget is used up and the last task that ran has ended: nothing that this
  * process waits for makes room any more. Never settles otherwise.
  */
 async function outOfRoom(client: Client, dir: string, signal: AbortSignal): Promise<never> {
-  for (let looks = 0; looks < LOOKS_WITHOUT_WORK;) {
-    await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
+  for (let polls = 0; polls < POLLS_WITHOUT_WORK;) {
+    await delay(ROOM_POLL_MS, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return NEVER;
     const { disk } = await client.get<HealthView>(routes.health);
     if (disk?.level !== 'used-up') {
-      looks = 0;
+      polls = 0;
       continue;
     }
     const { items } = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
-    looks = items.length > 0 && items.every((job) => job.tasks.running === 0) ? looks + 1 : 0;
-    if (looks < LOOKS_WITHOUT_WORK) continue;
+    polls = items.length > 0 && items.every((job) => job.tasks.running === 0) ? polls + 1 : 0;
+    if (polls < POLLS_WITHOUT_WORK) continue;
     throw new OutOfRoom('store.full', { what: diskText(disk, disk.level, dir), next: diskWayOut(disk, dir) });
   }
   return NEVER;

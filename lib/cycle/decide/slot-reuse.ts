@@ -28,11 +28,11 @@ import { fits, minusResources, plusResources, type Resources } from '../../domai
 import { isStopping, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { acceptableOffers } from '../../stages/plan/options.ts';
-import { allocationKey } from './effects.ts';
 import type { Deliberation } from './deliberation.ts';
 import { waitingForRoom } from '../explain/expected-start.ts';
 import type { Left, Observed } from '../observe/observe.ts';
 import { attemptName, type WorkingState } from '../state/working-state.ts';
+import { allocationKey } from '../../domain/launch-keys.ts';
 
 /** Tasks of a group that wait for room. */
 interface Waiting {

@@ -3,7 +3,7 @@ import { unreachable } from '../../kernel/errors.ts';
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import { quantile } from '../../domain/distribution.ts';
 import type { Job } from '../../domain/job.ts';
-import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
+import { bidNumber, type Bid, type Pool, onDemandUsdOf, rateText } from '../../domain/pool.ts';
 import type { Explanation, ForecastSeen, Placement, WaitReason } from '../../domain/plan.ts';
 import { pInterruptedWithin, type Offer } from '../../domain/forecast.ts';
 import {
@@ -254,8 +254,7 @@ function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
 
 function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid, price: UsdPerHour | null): string {
   const hour = pInterruptedWithin(market.interruption(pool, bid), HOUR);
-  const at =
-    price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
+  const at = price === null ? '' : ` at ${rateText(price)} USD/h (on-demand ${onDemandUsdOf(pool).toFixed(4)})`;
   const { refused = null, capacity } = market.origin ?? {};
   const instead = (why: string | null, by: string): string => (why === null ? '' : ` (${why}; ${by})`);
   const refusals = `${instead(refused, 'from history')}${instead(capacity?.refused ?? null, 'from observed interruptions')}`;
@@ -353,8 +352,8 @@ function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Sa
     });
   }
   waitsForRoom(d.forSlotReuse.get(group.id) ?? 0, {
-    detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
-    wouldChange: 'nothing: it starts when one of these places comes free',
+    detail: 'it waits to reuse a slot of other short tasks, which run, start or are bought',
+    wouldChange: 'nothing: it starts when one of these slots comes free',
     expectedStartMs: null,
   });
   waitsForRoom(d.untold.get(group.id) ?? 0, {

@@ -6,21 +6,12 @@
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import {
-  ZERO_S,
-  atLeastZero,
-  isoOf,
-  raw,
-  secondsBetween,
-  sub,
-  type EpochMs,
-  type UsdPerHour,
-} from '../../kernel/units.ts';
+import { ZERO_S, isoOf, raw, secondsBetween, type EpochMs, type UsdPerHour, excess } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Beneficiary } from '../../domain/instance.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
-import { isSpotPool, usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
+import { isSpotPool, usdPerHourOf, type Bid, type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import {
   runningByJob,
@@ -36,7 +27,7 @@ import {
 import { doneOnceS } from '../../domain/work-to-do.ts';
 import { withOffers, type GroupOffers, type Leftover } from '../../policy/contracts.ts';
 import { limitText } from './deployment-limits.ts';
-import type { LeftOf } from '../../policy/left-of.ts';
+import { type LeftOf, leftS } from '../../policy/left-of.ts';
 import { beneficiaries, lotsOf, type Lot, type Lots, type TakenFor } from './lots.ts';
 import { chargedS, exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor, usdText } from './worst-cost.ts';
 
@@ -368,7 +359,7 @@ export class Purse {
       const goneS = secondsBetween(instance.requestedMs, snapshot.nowMs);
       const countedS = Math.max(exitS([], config), (instance.expectedS ?? 0) - goneS);
       const runsS = attempts.reduce(
-        (most, r) => Math.max(most, Math.max(raw(leftOf(r)), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
+        (most, r) => Math.max(most, Math.max(leftS(r, leftOf), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
         0,
       );
       this.#heldUntilS.set(instance.id, Math.max(countedS, runsS));
@@ -450,7 +441,7 @@ export class Purse {
         0,
       );
       const part = shares > 0 ? dominantShare(running.attempt.resources, view.pool.type.capacity) / shares : 1;
-      usd += usdFor(raw(leftOf(running)), this.#quote(view.pool)) * part;
+      usd += usdFor(leftS(running, leftOf), this.#quote(view.pool)) * part;
     }
     return usd;
   }
@@ -489,7 +480,7 @@ export class Purse {
   #runningOn({ attempts, pool }: InstanceView): OnInstance[] {
     return attempts.map((r) => ({
       job: r.attempt.job,
-      endS: raw(this.#input.leftOf(r)),
+      endS: leftS(r, this.#input.leftOf),
       share: dominantShare(r.attempt.resources, pool.type.capacity),
     }));
   }
@@ -657,18 +648,15 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
  * Remaining running time by the user's estimate, seconds; 0 without one. A limit of the deployment uses the longer of
  * that and the forecast, because a short run of another program of the owner may pull the forecast down.
  */
-const toldToDoS = (group: PendingGroup): number =>
-  raw(atLeastZero(sub(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group))));
+const toldToDoS = (group: PendingGroup): number => excess(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group));
 const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
-  raw(atLeastZero(sub(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs))));
+  excess(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs));
 
 const minuteText = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;
 
 /** Bid for an instance of a job with a limit: the on-demand price, as EC2 sets it. Without a bid if spot costs more. */
 const lotBid = (bid: Bid, pool: Pool, quoteUsd: number): Bid =>
-  bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= raw(pool.onDemandUsdPerHour)
-    ? pool.onDemandUsdPerHour
-    : bid;
+  bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= onDemandUsdOf(pool) ? pool.onDemandUsdPerHour : bid;
 
 /** Tasks of a job on an instance: seconds until they end, and their dominant share. */
 interface OnInstance {

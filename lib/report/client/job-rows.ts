@@ -120,7 +120,7 @@ function matcher({ jobs, fate, missed }: JobTable, query: Query): (row: number) 
 
 const SEARCHED = ['key', 'name', 'owner'] as const;
 
-/** Of dictionaries that were searched: the same ones are with every letter that is typed. */
+/** Lower-case dictionaries, kept for repeated searches. */
 const lowered = new WeakMap<readonly string[], readonly string[]>();
 
 function inLowerCase(dictionary: readonly string[]): readonly string[] {
@@ -131,7 +131,7 @@ function inLowerCase(dictionary: readonly string[]): readonly string[] {
 
 type Order = Float64Array | Float32Array;
 
-/** Orders that were asked for: to compare 100,000 names again for every letter that is typed would be seen. */
+/** Sort orders, kept: comparing 100,000 names again for every letter typed would be noticed. */
 const orders = new WeakMap<JobTable, Map<SortKey, Order>>();
 
 function orderOf(table: JobTable, sort: SortKey): Order {

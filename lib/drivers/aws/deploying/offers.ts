@@ -13,6 +13,7 @@ import { z } from 'zod';
 import { EbbError, type Issue, messageOf } from '../../../kernel/errors.ts';
 import { classify, faultOf } from '../errors.ts';
 import { describeReservations, reservationIssues } from '../market/reservations.ts';
+import { familyOf } from '../../../domain/pool.ts';
 
 /** Properties of the custom resource: the construct sets them (lib/infra/deploying.ts). */
 export const askedOf = z.object({
@@ -92,7 +93,7 @@ async function offersIn(client: EC2Client, { Families, Zones }: Asked): Promise<
       }),
     );
     for (const { InstanceType: type = '', Location: zone = '' } of answer.InstanceTypeOfferings ?? []) {
-      const [family = ''] = type.split('.');
+      const family = familyOf(type);
       if (!offered.types.has(family) || type.endsWith('.large')) offered.types.set(family, type);
       offered.byZone.set(zone, (offered.byZone.get(zone) ?? new Set()).add(family));
     }

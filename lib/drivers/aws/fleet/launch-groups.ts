@@ -7,6 +7,7 @@
  */
 import { isBoughtAs } from '../../../domain/pool.ts';
 import type { LaunchRequest } from '../../../ports/fleet.ts';
+import { ordinalOfLaunch } from '../../../domain/launch-keys.ts';
 
 /**
  * A request that EC2 throttles fails as a whole, so a very large one would be refused again and again; and one step of
@@ -20,14 +21,11 @@ export interface LaunchGroup {
   readonly requests: readonly LaunchRequest[];
 }
 
-/**
- * Name of the group of a launch; null for one that is bought alone. Keys are `ALLOCATION/ORDINAL`
- * (lib/cycle/decide/decide.ts).
- */
+/** Name of the group of a launch; null for one that is bought alone. */
 export function groupOf({ key, allocation, pool }: Pick<LaunchRequest, 'key' | 'allocation' | 'pool'>): string | null {
-  if (allocation === undefined || !key.startsWith(`${allocation}/`) || isBoughtAs(pool, 'reserved')) return null;
-  const ordinal = key.slice(allocation.length + 1);
-  return /^\d+$/.test(ordinal) ? `${allocation}/${Math.floor(Number(ordinal) / GROUP_SIZE)}` : null;
+  if (allocation === undefined || isBoughtAs(pool, 'reserved')) return null;
+  const ordinal = ordinalOfLaunch(key, allocation);
+  return ordinal === null ? null : `${allocation}/${Math.floor(ordinal / GROUP_SIZE)}`;
 }
 
 export function launchGroups(requests: readonly LaunchRequest[]): readonly LaunchGroup[] {

@@ -1,6 +1,6 @@
 import { epochMs, least, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
 import type { PoolId } from '../../../kernel/ids.ts';
-import type { InstanceType, Pool } from '../../../domain/pool.ts';
+import { type InstanceType, type Pool, onDemandUsdOf } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
 import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
@@ -138,7 +138,7 @@ export class AwsMarket {
         {
           type: offeredType(entry.type),
           zone,
-          onDemandUsdPerHour: list?.usdPerHour[type] ?? raw(entry.onDemandUsdPerHour),
+          onDemandUsdPerHour: list?.usdPerHour[type] ?? onDemandUsdOf(entry),
           prices: prices.get(key) ?? NO_PRICES,
           availability: null,
           ...(there === undefined ? {} : { reserved: { instances: there, usdPerHour: 0 } }),
@@ -159,7 +159,7 @@ const NO_PRICES: SpotMarket['prices'] = { atMs: new Float64Array(0), usdPerHour:
 /** The trace with what reserved pools cost at each time. */
 function withReserved(trace: MarketTrace, reserved: readonly ReservedPool[]): MarketTrace {
   if (reserved.length === 0) return trace;
-  const onDemand = new Map(trace.pools.map((p) => [p.id, raw(p.onDemandUsdPerHour)]));
+  const onDemand = new Map(trace.pools.map((p) => [p.id, onDemandUsdOf(p)]));
   const prices = new Map(reserved.map((p) => [poolOf(p), reservedPrices(p, onDemand.get(poolOf(p)) ?? 0)] as const));
   return { ...trace, prices: (pool) => prices.get(pool) ?? trace.prices(pool) };
 }

@@ -14,6 +14,7 @@ import { readListPrices, type ListPrices } from './list-prices.ts';
 import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
 import { pricesOf, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
+import { familyOf, isBareMetal } from '../../../domain/pool.ts';
 
 export const DAY_MS = 86_400_000;
 /** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */
@@ -33,10 +34,7 @@ export interface Chunk {
 
 /** Types of the families. Bare metal is left out: it takes ten minutes and more to come up. */
 export const typesOf = (families: readonly string[], catalogue: Catalogue = builtInCatalogue()): readonly string[] =>
-  catalogue.types().filter((name) => {
-    const [family = '', size = ''] = name.split('.');
-    return families.includes(family) && !size.startsWith('metal');
-  });
+  catalogue.types().filter((name) => families.includes(familyOf(name)) && !isBareMetal(name));
 
 export async function chunksOf(table: Table, day: number): Promise<ReadonlyMap<string, Chunk>> {
   return new Map(

@@ -11,6 +11,7 @@ import { readListPrices, sourceOf, type ListPrices, type ListSource } from './li
 import { body, number, numberOf } from '../store/codec.ts';
 import { PRICE_LIST, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
+import { familyOf } from '../../../domain/pool.ts';
 
 const DAY_MS = 86_400_000;
 /** After a failure. */
@@ -79,7 +80,7 @@ export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Pr
   return sourceOf(list, types);
 }
 
-const textOfTypes = (types: readonly string[]): string => [...new Set(types.map((t) => t.split('.')[0]))].join();
+const textOfTypes = (types: readonly string[]): string => [...new Set(types.map(familyOf))].join();
 
 /** Linux, shared hardware, nothing installed, used and not reserved: what a spot instance's price is compared with. */
 const KIND = {

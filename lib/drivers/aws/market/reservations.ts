@@ -13,6 +13,7 @@ import { body, number } from '../store/codec.ts';
 import { PRICES_STATE, RESERVED } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 import { isReserved, poolOf, readReservedPools, type ReservedPool } from './known-reservations.ts';
+import { familyOf, isBareMetal } from '../../../domain/pool.ts';
 
 /** A thousand reservations each. */
 const MAX_PAGES = 20;
@@ -65,14 +66,13 @@ export function reservationIssues(
 function whyNever(found: CapacityReservation | undefined, { families, zones }: Bought): string | null {
   if (found === undefined) return 'is not in this account and region; correct the id, or leave it out';
   const { InstanceType: type = '', AvailabilityZone: zone = '', State: state = '', Tenancy: tenancy = '' } = found;
-  const [family = '', size = ''] = type.split('.');
   if (OVER.includes(state)) return `is ${state}; leave it out, or name one that is active`;
   if (found.ReservationType === 'capacity-block' || found.Interruptible === true)
     return 'is a Capacity Block or interruptible; name an On-Demand Capacity Reservation that is neither';
   if (found.InstancePlatform !== 'Linux/UNIX')
     return `is for ${found.InstancePlatform ?? 'no platform'}, and instances are Linux/UNIX; leave it out`;
   if (tenancy !== 'default') return `has the tenancy ${tenancy}, and instances have default; leave it out`;
-  if (!families.includes(family) || size.startsWith('metal'))
+  if (!families.includes(familyOf(type)) || isBareMetal(type))
     return `is of ${type}, and ${families.join(', ')} are bought, without bare metal; add its family, or leave it out`;
   if (!zones.includes(zone))
     return `is in ${zone}, and there are subnets in ${zones.join(', ')}; add one there, or leave it out`;

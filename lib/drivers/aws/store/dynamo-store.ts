@@ -1,3 +1,4 @@
+import { compareText } from '../../../kernel/compare.ts';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -322,7 +323,7 @@ export class DynamoStore implements Store {
 
   async tasks(job: JobId): Promise<readonly Task[]> {
     const tasks = (await this.#runsOf(job)).flatMap((doc) => Object.values(doc.tasks));
-    return tasks.sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
+    return tasks.sort((a, b) => compareText(a.stage, b.stage) || a.index - b.index);
   }
 
   async attempts(job: JobId): Promise<readonly Attempt[]> {
@@ -442,7 +443,7 @@ export class DynamoStore implements Store {
       ...current.map((is, ordinal) => ({ plan: newest, ordinal, is })),
       ...(await explanationsOfJobs(view, jobs)),
     ];
-    docs.sort((a, b) => a.ordinal - b.ordinal || ascending(a.is.job, b.is.job));
+    docs.sort((a, b) => a.ordinal - b.ordinal || compareText(a.is.job, b.is.job));
     return new Map(plans.map(({ plan }) => [plan.id, docs.filter((d) => d.plan === plan.id).map((d) => d.is)]));
   }
 
@@ -488,7 +489,7 @@ export class DynamoStore implements Store {
         const { commits } = await this.#journal.head();
         return (await this.#documents.at(this.#journal, commits)).memory(prefix);
       });
-      const rows = [...found].sort((a, b) => ascending(a.key, b.key));
+      const rows = [...found].sort((a, b) => compareText(a.key, b.key));
       return new Map(rows.map((row) => [row.key, row.value]));
     });
   }
@@ -524,7 +525,7 @@ async function explanationsOfJobs(view: View, jobs: readonly string[]): Promise<
 
 async function ledgerOf(view: View, instances: readonly string[]): Promise<readonly LedgerRow[]> {
   const lists = await Promise.all(
-    [...instances].sort(ascending).map((id) => view.range({ pk: instanceKey(id).pk, prefix: LEDGER })),
+    [...instances].sort(compareText).map((id) => view.range({ pk: instanceKey(id).pk, prefix: LEDGER })),
   );
   return lists.flat().flatMap((item) => bodyOf<readonly LedgerRow[]>(item));
 }
@@ -534,7 +535,7 @@ async function wholeLedger(view: View): Promise<readonly (readonly LedgerRow[])[
   const listed = await view.newest('ledger', Number.MAX_SAFE_INTEGER, Infinity);
   const items = [...(await view.getMany(listed.map((l) => l.key))).values()];
   const sorted = items.sort(
-    (a, b) => ascending(textAt(a, 'pk'), textAt(b, 'pk')) || ascending(textAt(a, 'sk'), textAt(b, 'sk')),
+    (a, b) => compareText(textAt(a, 'pk'), textAt(b, 'pk')) || compareText(textAt(a, 'sk'), textAt(b, 'sk')),
   );
   const byInstance = new Map<string, LedgerRow[]>();
   for (const item of sorted) {
@@ -545,8 +546,6 @@ async function wholeLedger(view: View): Promise<readonly (readonly LedgerRow[])[
   }
   return [...byInstance.values()];
 }
-
-const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Attempts in order of arrival; one that was moved out of its item and written again counts once. */
 function byArrival(docs: readonly RunsDoc[]): Attempt[] {

@@ -1,10 +1,11 @@
 /**
- * How good and how fast the empirical interruption forecast is.
+ * Quality and speed of the empirical interruption forecast.
+ *
  *   node bench/forecast.ts            needs EBB_DATA_DIR (default ../shared/data) for the first two tables
- * 1. Brier score of P(price passes the bid within h), forecast every 8 hours from what was public then, against what
- *    happened.
+ *
+ * 1. Brier score of P(price passes the bid within h), forecast every 8 hours from the prices known by then.
  * 2. Hazards by bid above the price relative to on-demand: the source of the cold-start table in
- *    lib/market/forecast/forecaster.ts.
+ * lib/market/forecast/forecaster.ts.
  * 3. Time to build and to refresh 1,000 pools x 4 bids.
  */
 import { existsSync, readFileSync } from 'node:fs';

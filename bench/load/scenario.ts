@@ -1,6 +1,6 @@
 /**
- * Synthetic planning problems, seeded: a snapshot with pools, live instances, running and waiting work, and the worths,
- * offers and forecasts that the earlier stages would give. For tests (small) and bench/plan.ts (large).
+ * Synthetic planning problems with seeds: a snapshot with pools, instances, running and waiting work, and the worths,
+ * offers and forecasts of earlier stages. For tests (small) and bench/plan.ts (large).
  */
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import {
@@ -58,7 +58,7 @@ export interface ScenarioShape {
   /** Tasks per group: uniform from 1 to twice this, less one. */
   readonly tasksPerGroup: number;
   readonly instances: number;
-  /** vCPUs that may run, as a fraction of what all waiting work needs at once. */
+  /** vCPU limit as a fraction of the needs of all waiting work. */
   readonly supply: number;
   readonly gangs?: number;
   readonly config?: Partial<SchedulerConfig>;
@@ -132,7 +132,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
   };
 }
 
-/** Spot and on-demand pools in pairs, types and zones in turn. */
+/** Spot and on-demand pools in pairs, cycling through types and zones. */
 export function poolsOf(count: number, draw: Uniform): readonly PoolView[] {
   const views: PoolView[] = [];
   for (let i = 0; views.length < count; i++) {
@@ -208,8 +208,8 @@ export function lognormal(medianS: number, sigma: number, draw: Uniform): Distri
 const probit = (u: number): number => Math.log(u / (1 - u)) / 1.702;
 
 /**
- * Deadline tasks are worth ten to a hundred times their cost on demand, best-effort ones two to three, falling over a
- * day.
+ * Worth of a task: with a deadline ten to a hundred times its on-demand cost, best-effort two to three times, falling
+ * over a day.
  */
 function worthOf(group: PendingGroup, runtime: Distribution, deadlineMs: EpochMs | null, draw: Uniform): Worth {
   const onDemandUsd = (milliCpuIn(group.need) / 1000) * 0.05 * (meanS(runtime) / 3600);
@@ -281,7 +281,7 @@ interface World {
   readonly attempts: Map<AttemptId, Worth>;
 }
 
-/** A spot instance with best-effort tasks on some of it. */
+/** Spot instance, partly filled with best-effort tasks. */
 function instanceOf(index: number, pools: readonly PoolView[], { draw, runtime, attempts }: World): InstanceView {
   const spot = pools.filter((view) => view.pool.option === 'spot');
   const pool = (spot[Math.floor(draw() * spot.length)] ?? pools[0])?.pool;

@@ -1,4 +1,4 @@
-/** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
+/** Views of domain values for API answers: plain numbers, instants as ISO strings. Pure. */
 import { lte, raw, rawOrNull, vcpusIn, type EpochMs } from '../kernel/units.ts';
 import type { Caller } from '../domain/caller.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
@@ -25,7 +25,7 @@ import type {
   TaskView,
 } from './schemas.ts';
 
-/** Largest instant that a JavaScript date holds; `FOREVER` lies beyond it. */
+/** Largest instant of a JavaScript date; `FOREVER` is later. */
 const MAX_DATE_MS = 8.64e15;
 
 export const isoOf = (ms: number): string =>
@@ -57,7 +57,7 @@ function counts(stages: readonly StageProgress[]): TaskCounts {
 export const callerView = (caller: Caller | undefined): CallerView | null =>
   caller === undefined ? null : { id: caller.id, name: caller.name ?? null, requestId: caller.requestId };
 
-/** Late as soon as it failed, was cancelled or succeeded past its deadline; open jobs are undecided. */
+/** False for a job that failed, was cancelled or succeeded late; null for open jobs. */
 function onTime(job: Job): boolean | null {
   if (job.deadlineMs === null || job.finishedMs === null) return null;
   return job.state === 'succeeded' && lte(job.finishedMs, job.deadlineMs);
@@ -126,7 +126,7 @@ export const taskView = (task: Task): TaskView => ({
   notBeforeAt: isoOrNull(task.notBeforeMs),
 });
 
-/** A task that was never tried has no record: it is known by its index alone. */
+/** Task without an attempt: it has no record, only its index. */
 export const freshTaskView = (stage: string, index: number, cancelled: boolean): TaskView => ({
   stage,
   index,
@@ -186,12 +186,12 @@ export interface InstanceExtras {
   readonly pool: Pool | undefined;
   readonly costUsd: number | null;
   readonly running: readonly Attempt[];
-  /** Jobs that it was bought for, as far as they are kept. */
+  /** Jobs for which it was bought, as far as they are kept. */
   readonly jobs: ReadonlyMap<string, Job>;
 }
 
 export function instanceView(i: Instance, extras: InstanceExtras): InstanceView {
-  // A pool that has left the market since is still spelled out by its id: type/zone/option.
+  // A pool that has left the market is described by its id.
   const { type, zone, option } = poolParts(i.pool);
   return {
     id: i.id,

@@ -17,20 +17,22 @@ export type { Provenance } from './sections.ts';
 
 export interface ReportInput extends Provenance {
   readonly title: string;
-  /** Presets x windows x seeds, in the order in which they are to be shown. */
+  /** Presets x windows x seeds, in display order. */
   readonly runs: readonly RunOutcome[];
-  /** Of the pools that were bought from (`pricesOf`); none: no prices are drawn. */
+  /** Prices of used pools (`pricesOf`); none: no price charts. */
   readonly prices: readonly PriceSeries[];
   /** Absent: made from the runs. */
   readonly comparison?: Comparison;
-  /** Most rows of jobs in the file; EMBEDDED_ROWS where absent. */
+  /** Most rows of jobs in the file; default EMBEDDED_ROWS. */
   readonly rows?: number;
 }
 
 /**
- * One page that needs nothing else: figures as tables that are there without its script, charts by ECharts, and the
- * jobs of each run as compressed columns. Its policy forbids every request and every script and style but its own, by
- * their hashes. Nothing in it is the time of writing, so the same runs make the same file.
+ * Page in one self-contained file. Its figures are tables that need no script, its charts are ECharts, and the jobs of
+ * each run are compressed columns.
+ *
+ * Its policy forbids all requests, and all scripts and styles except its own, by their hashes. It has no time of
+ * writing, so equal runs give equal files.
  *
  * Throws EbbError `usage` as `compare` does. O(rows log rows) time; the text is held in memory, about 25 bytes per job.
  */
@@ -207,7 +209,7 @@ const differencesSection = (comparison: Comparison): Markup =>
     <p class="note">Over the windows and seeds that both have. Negative: the first is lower.</p>
   </section>`;
 
-/** Places for the distributions of which there is anything to draw. */
+/** Places for the distributions with data. */
 function distributions(runs: readonly RunOutcome[]): readonly Markup[] {
   const has = (of: (r: RunOutcome) => number): boolean => runs.some((r) => of(r) > 0);
   const places: readonly (readonly [string, string, boolean])[] = [
@@ -236,13 +238,13 @@ function distributions(runs: readonly RunOutcome[]): readonly Markup[] {
     );
 }
 
-/** The distribution of ECharts with lines, bars, scatters, legends, zoom and tooltips, its licence on top. */
+/** ECharts with lines, bars, scatters, legends, zoom and tooltips, under its licence. */
 function echartsCode(): string {
   const path = createRequire(import.meta.url).resolve('echarts/dist/echarts.common.min.js');
   return readFileSync(path, 'utf8');
 }
 
-/** Code between script tags: nothing in it may end the element or open a comment that swallows its end. */
+/** Code between script tags: it must not end the element or open a comment over its end. */
 function scriptText(code: string): string {
   if (/<\/script|<!--/i.test(code)) throw new SyntaxError('a script of the report cannot stand inside a page');
   return code;

@@ -1,11 +1,11 @@
 import { compareText } from '../kernel/compare.ts';
 import type { BadLine, WorkloadReport } from './workload.ts';
 
-/** Bad lines that are named; all are counted. */
+/** Most bad lines with details; all are counted. */
 const NAMED = 20;
 const MAX_SHOWN = 160;
 
-/** Counts what a reader leaves out, and why. */
+/** Counts of dropped and adjusted input, by reason. */
 export class Tally {
   #jobs = 0;
   #tasks = 0;
@@ -19,7 +19,7 @@ export class Tally {
     this.#tasks += tasks;
   }
 
-  /** A line that cannot be used: `what` says what is wrong with it. */
+  /** Counts an unusable line; `what`: its fault. */
   bad(file: string, line: number, what: string): void {
     this.#badLines++;
     if (this.#first.length < NAMED) this.#first.push({ file, line, what: shorten(what) });

@@ -51,7 +51,7 @@ export async function catalogueOption(path: string | undefined): Promise<{ catal
   return { catalogue: await (await import('../../drivers/local/market/catalogue.ts')).catalogueFromFile(path) };
 }
 
-/** Redraws one line on a terminal; writes nothing elsewhere. */
+/** Progress on one line of a terminal, redrawn; elsewhere nothing is written. */
 function progressOf(streams: MarketStreams): {
   readonly onProgress?: (p: ImportProgress) => void;
   readonly clear: () => void;
@@ -67,7 +67,7 @@ function progressOf(streams: MarketStreams): {
   };
 }
 
-/** Where nobody can ask for it, nothing is stopped. */
+/** Signals for callers that have none: nothing stops. */
 const UNASKED: SignalSource = { on: () => undefined, off: () => undefined };
 
 export const stoppable = <T>(
@@ -189,7 +189,7 @@ interface PoolRow {
   /** Share of the time with the price above on-demand; with capacity. */
   readonly aboveOnDemand: number;
   readonly available: number;
-  /** Passages of on-demand and losses of capacity. */
+  /** Number of times that the price passes on-demand or capacity ends. */
   readonly interruptions: number;
 }
 
@@ -247,7 +247,7 @@ function windowOf(trace: MarketTrace, options: ShowFlags): Window {
   };
   if (window.fromMs < window.toMs) return window;
   throw new EbbError('usage', {
-    what: 'nothing of the market lies between --from and --to',
+    what: 'the market has no data between --from and --to',
     got: `${new Date(options.from ?? window.fromMs).toISOString()} to ${new Date(options.to ?? window.toMs).toISOString()}`,
     allowed: `${isoOf(trace.startMs)} to ${isoOf(trace.endMs)}`,
   });
@@ -291,7 +291,7 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
   };
 }
 
-/** Rows that still fit a screen or two; the others are counted. */
+/** Most rows in the table; the rest is counted. */
 const TABLE_ROWS = 60;
 
 function poolTable(rows: readonly PoolRow[], coloured: boolean, width: number): string {
@@ -339,7 +339,7 @@ async function writeCharts(trace: MarketTrace, drawn: readonly PoolSeries[], opt
 }
 
 const CHART_HEIGHT = 8;
-/** Columns that the chart's own axis takes. */
+/** Columns of the chart's own axis. */
 const AXIS_COLUMNS = 14;
 
 interface ChartStyle {
@@ -348,14 +348,14 @@ interface ChartStyle {
   readonly columns: number;
 }
 
-/** A terminal of unknown width (also: 0 columns) is taken as 100 wide. */
+/** Width of a chart. A terminal of unknown width (also: 0 columns) counts as 100 wide. */
 function chartColumns(streams: MarketStreams): number {
   const width = streams.stdout.columns ?? 0;
   return Math.max(40, Math.min(120, (width > 0 ? width : 100) - AXIS_COLUMNS));
 }
 
 /**
- * A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken.
+ * Chart of a pool: its highest price per column, the on-demand line, and marks for missing capacity and lost instances.
  */
 function textChart(s: PoolSeries, window: Window, plot: Plot, style: ChartStyle): string {
   const { columns } = style;

@@ -18,7 +18,7 @@ type TableStyle = Pick<Output, 'colors' | 'columns'>;
 const day = (iso: string): string => iso.slice(0, 10);
 const size = (bytes: number | null): string => (bytes === null ? '-' : `${(bytes / 1e6).toFixed(2)} MB`);
 
-/** What a list has room for. */
+/** Metrics that fit a list. */
 const LISTED: readonly Metric[] = ['accuracy', 'aucPr', 'brier', 'ece'];
 
 export function modelsTable(output: TableStyle, models: readonly ShelvedModel[]): string {
@@ -49,7 +49,7 @@ export function modelsTable(output: TableStyle, models: readonly ShelvedModel[])
       ...LISTED.map(figure),
     ],
     models,
-    'no trained model: there is none that came with the program, and none of this directory',
+    'no trained model: the program ships none, and this directory has none',
   );
 }
 
@@ -68,14 +68,14 @@ function trainedOn(manifest: ModelManifest | null): string {
     : `${plural(sources.length, 'market')}, ${day(from)} to ${day(to)}`;
 }
 
-/** The setting that chooses who forecasts a risk, and who does without a model. */
+/** Setting that selects the forecast of a risk, and the fallback without a model. */
 export const SETTING: Record<Risk, string> = { price: 'forecast', capacity: 'capacityForecast' };
 const INSTEAD: Record<Risk, string> = { price: 'history', capacity: 'observed interruptions' };
 
-/** `mark`: what the version has before it in a list. */
+/** `mark`: sign before the version in lists. */
 export function inUseText(inUse: InUse, risk: Risk, mark = ''): string {
   if (inUse.kind === 'none')
-    return `no trained model is there: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
+    return `no trained model exists: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
   if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; the forecast is from ${INSTEAD[risk]}`;
   const { version, chosen } = inUse;
   if (chosen === null) return `in use${mark}: ${version}, the newest that came with the program`;
@@ -108,7 +108,7 @@ export function modelPage(output: TableStyle, model: ShelvedModel, check: Check)
     `Checked: ${checkText(check)}`,
     ...(manifest === null ? [] : originLines(manifest, model.bytes)),
     ...(model.evaluation === null
-      ? ['', 'Figures: nobody judged it; see `ebb models evaluate`']
+      ? ['', 'Figures: not evaluated yet; see `ebb models evaluate`']
       : ['', evaluationText(output, model.evaluation)]),
   ].join('\n');
 }
@@ -155,7 +155,7 @@ function wrapped(words: readonly string[]): string {
   return lines.join(',\n  ');
 }
 
-/** Days drawn anew tell how uncertain a figure is only where there are some. */
+/** Intervals by resampled days need several days. */
 const intervalsOf = ({ days }: { readonly days: number }): boolean => days >= LEAST_DAYS;
 const FEW_DAYS = `fewer than ${LEAST_DAYS} days, so no intervals`;
 
@@ -194,7 +194,7 @@ function differenceText(name: string, { than, difference }: Judgement['differenc
   return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)}${interval} (${plural(bids, asked)}, ${plural(days, 'day')}; horizons ${over})`;
 }
 
-/** What came of a training, the reason last. */
+/** Result of a training, the reason last. */
 export function trainingText(output: TableStyle, { version, judgement, rival, taken, folder }: Training): string {
   const outcome = taken
     ? `${text(version)} is better than ${text(rival)} and in use from now on; \`ebb models use --rollback\` takes it back`

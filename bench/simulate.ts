@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { RunOrder } from '../lib/cli/simulation/order.ts';
+import type { RunOrder } from '../lib/cli/simulation/run-order.ts';
 import { runAll } from '../lib/cli/simulation/pool.ts';
 import { DEFAULT_SEED } from '../lib/market/default-market.ts';
 import { machine, peakMiB } from './figures.ts';

@@ -86,121 +86,32 @@ function body(input: ReportInput, comparison: Comparison, leftOut: number): Mark
     <main>
       <noscript><p class="failure">Charts and jobs need JavaScript; the tables of figures do not.</p></noscript>
       <p class="failure" id="failure" role="alert" hidden></p>
-      ${headline(comparison, runs, input)}
-
-      <section aria-labelledby="presets-title">
-        <h2 id="presets-title">Presets</h2>
-        ${presetsTable(comparison)}
-        <p class="note">${comparison.method.text}</p>
-        <h3>Cost by kind</h3>
-        <div
-          class="chart"
-          id="cost-chart"
-          role="img"
-          aria-label="Mean cost per run of each preset: work, wasted and idle. The table above has the figures."
-        ></div>
-        <p class="note">
-          Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted or idle. It
-          differs between presets that choose other instances.
-        </p>
-      </section>
-
+      ${headline(comparison, runs, input)} ${presetsSection(comparison)}
       ${comparison.differences.length === 0 ? null : differencesSection(comparison)}
-
-      <section aria-labelledby="durations-title">
-        <h2 id="durations-title">How long jobs took</h2>
-        ${durationsTable(comparison)}
-        <div class="charts">${distributions(runs)}</div>
-      </section>
-
-      <section aria-labelledby="run-title">
-        <h2 id="run-title">One run</h2>
-        <div class="controls">
-          <label
-            >Run
-            <select id="run">
-              ${runOptions(runs, comparison)}
-            </select></label
-          >
-        </div>
-        <h3>Instances over time</h3>
-        <p class="note" id="instances-note"></p>
-        <div
-          class="chart"
-          id="instances-chart"
-          role="img"
-          aria-label="Live instances over time by purchase option"
-        ></div>
-        <h3>Pools</h3>
-        <p class="note" id="pools-note"></p>
-        <div class="scroll" tabindex="0" role="region" aria-label="Pools: figures">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Pool</th>
-                <th scope="col">Bought as</th>
-                <th scope="col" class="right">Launches</th>
-                <th scope="col" class="right">Interruptions</th>
-                <th scope="col" class="right">Refused requests</th>
-                <th scope="col" class="right">Instance-hours</th>
-                <th scope="col" class="right">Billed</th>
-                <th scope="col" class="right">Of on-demand</th>
-              </tr>
-            </thead>
-            <tbody id="pool-rows"></tbody>
-          </table>
-        </div>
-        <div id="prices-part" hidden>
-          <h3>Prices of the pools most was spent on</h3>
-          <p class="note">USD per instance-hour; times are UTC.</p>
-          <div
-            class="chart"
-            id="prices-chart"
-            role="img"
-            aria-label="Spot price over time of each pool, with its on-demand price"
-          ></div>
-        </div>
-        <div id="refused-part" hidden>
-          <h3>Refused jobs</h3>
-          <ul id="refused"></ul>
-        </div>
-        <h3 id="jobs-title">Jobs</h3>
-        ${leftOut === 0 ? null : html`<p class="note">The jobs of ${count(leftOut)} of ${count(runs.length)} runs were left out: the file holds at most ${count(input.rows ?? EMBEDDED_ROWS)} rows.</p>`}
-        <div class="controls">
-          <label
-            >Search <input type="search" id="job-search" placeholder="job, name or owner" aria-controls="job-pane"
-          /></label>
-          <label
-            >Show
-            <select id="job-filter" aria-controls="job-pane">
-              ${FILTERS.map((f) => html`<option>${f}</option>`)}
-            </select></label
-          >
-          <label
-            >Class
-            <select id="job-class" aria-controls="job-pane">
-              <option>all</option>
-              <option>deadline</option>
-              <option>best-effort</option>
-            </select></label
-          >
-          <span class="note" id="job-found" role="status"></span>
-        </div>
-        <div id="job-pane" role="grid" tabindex="0" aria-labelledby="jobs-title" aria-readonly="true">
-          <div class="row head" role="row" id="job-head"></div>
-          <div id="job-space" role="presentation"><div id="job-rows" role="rowgroup"></div></div>
-        </div>
-        <p class="note">
-          Arrow keys move through the rows, a row's exact times stand below. Times are UTC; cost is work and wasted work
-          without idle capacity.
-        </p>
-        <dl class="facts" id="job-detail" aria-live="polite"></dl>
-      </section>
+      ${durationsSection(comparison, runs)} ${runSection(input, comparison, leftOut)}
       <footer class="note">
         Simulated by Ebbtide. Costs are what the provider would have billed at the market's prices.
       </footer>
     </main>`;
 }
+
+const presetsSection = (comparison: Comparison): Markup =>
+  html`<section aria-labelledby="presets-title">
+    <h2 id="presets-title">Presets</h2>
+    ${presetsTable(comparison)}
+    <p class="note">${comparison.method.text}</p>
+    <h3>Cost by kind</h3>
+    <div
+      class="chart"
+      id="cost-chart"
+      role="img"
+      aria-label="Mean cost per run of each preset: work, wasted and idle. The table above has the figures."
+    ></div>
+    <p class="note">
+      Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted or idle. It differs
+      between presets that choose other instances.
+    </p>
+  </section>`;
 
 const differencesSection = (comparison: Comparison): Markup =>
   html`<section aria-labelledby="differences-title">
@@ -208,6 +119,100 @@ const differencesSection = (comparison: Comparison): Markup =>
     ${differencesTable(comparison)}
     <p class="note">Over the windows and seeds that both have. Negative: the first is lower.</p>
   </section>`;
+
+const durationsSection = (comparison: Comparison, runs: readonly RunOutcome[]): Markup =>
+  html`<section aria-labelledby="durations-title">
+    <h2 id="durations-title">How long jobs took</h2>
+    ${durationsTable(comparison)}
+    <div class="charts">${distributions(runs)}</div>
+  </section>`;
+
+/** Details of the selected run, filled in by the script. */
+const runSection = (input: ReportInput, comparison: Comparison, leftOut: number): Markup =>
+  html`<section aria-labelledby="run-title">
+    <h2 id="run-title">One run</h2>
+    <div class="controls">
+      <label
+        >Run
+        <select id="run">
+          ${runOptions(input.runs, comparison)}
+        </select></label
+      >
+    </div>
+    <h3>Instances over time</h3>
+    <p class="note" id="instances-note"></p>
+    <div class="chart" id="instances-chart" role="img" aria-label="Live instances over time by purchase option"></div>
+    <h3>Pools</h3>
+    <p class="note" id="pools-note"></p>
+    ${POOLS_TABLE}
+    <div id="prices-part" hidden>
+      <h3>Prices of the pools most was spent on</h3>
+      <p class="note">USD per instance-hour; times are UTC.</p>
+      <div
+        class="chart"
+        id="prices-chart"
+        role="img"
+        aria-label="Spot price over time of each pool, with its on-demand price"
+      ></div>
+    </div>
+    <div id="refused-part" hidden>
+      <h3>Refused jobs</h3>
+      <ul id="refused"></ul>
+    </div>
+    ${jobsPart(input, leftOut)}
+  </section>`;
+
+const POOLS_TABLE = html`<div class="scroll" tabindex="0" role="region" aria-label="Pools: figures">
+  <table>
+    <thead>
+      <tr>
+        <th scope="col">Pool</th>
+        <th scope="col">Bought as</th>
+        <th scope="col" class="right">Launches</th>
+        <th scope="col" class="right">Interruptions</th>
+        <th scope="col" class="right">Refused requests</th>
+        <th scope="col" class="right">Instance-hours</th>
+        <th scope="col" class="right">Billed</th>
+        <th scope="col" class="right">Of on-demand</th>
+      </tr>
+    </thead>
+    <tbody id="pool-rows"></tbody>
+  </table>
+</div>`;
+
+/** Search and table of the selected run's jobs. */
+const jobsPart = (input: ReportInput, leftOut: number): Markup =>
+  html`<h3 id="jobs-title">Jobs</h3>
+    ${leftOut === 0 ? null : html`<p class="note">The jobs of ${count(leftOut)} of ${count(input.runs.length)} runs were left out: the file holds at most ${count(input.rows ?? EMBEDDED_ROWS)} rows.</p>`}
+    <div class="controls">
+      <label
+        >Search <input type="search" id="job-search" placeholder="job, name or owner" aria-controls="job-pane"
+      /></label>
+      <label
+        >Show
+        <select id="job-filter" aria-controls="job-pane">
+          ${FILTERS.map((f) => html`<option>${f}</option>`)}
+        </select></label
+      >
+      <label
+        >Class
+        <select id="job-class" aria-controls="job-pane">
+          <option>all</option>
+          <option>deadline</option>
+          <option>best-effort</option>
+        </select></label
+      >
+      <span class="note" id="job-found" role="status"></span>
+    </div>
+    <div id="job-pane" role="grid" tabindex="0" aria-labelledby="jobs-title" aria-readonly="true">
+      <div class="row head" role="row" id="job-head"></div>
+      <div id="job-space" role="presentation"><div id="job-rows" role="rowgroup"></div></div>
+    </div>
+    <p class="note">
+      Arrow keys move through the rows, a row's exact times stand below. Times are UTC; cost is work and wasted work
+      without idle capacity.
+    </p>
+    <dl class="facts" id="job-detail" aria-live="polite"></dl>`;
 
 /** Places for the distributions with data. */
 function distributions(runs: readonly RunOutcome[]): readonly Markup[] {

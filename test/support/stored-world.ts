@@ -8,7 +8,7 @@ import { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
 import { PriceBook } from '../../lib/drivers/aws/market/price-book.ts';
-import { refreshListPrices } from '../../lib/drivers/aws/market/price-list.ts';
+import { refreshListPrices } from '../../lib/drivers/aws/market/fetch-on-demand-prices.ts';
 import { fetchPrices } from '../../lib/drivers/aws/market/prices.ts';
 import { WindowEnds } from '../../lib/drivers/aws/market/window-ends.ts';
 import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';

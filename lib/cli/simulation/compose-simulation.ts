@@ -27,7 +27,7 @@ import { simulate, type Progress } from '../../drivers/sim/simulation.ts';
 import { openWorkload } from '../../workload/open.ts';
 import type { StageTruth, WorkloadJob } from '../../workload/workload.ts';
 import { dollars, instant, plural } from '../format.ts';
-import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
+import type { RunOrder, RunResult, WorkloadFacts } from './run-order.ts';
 import { unwritten } from './targets.ts';
 import { usualStart } from './windows.ts';
 

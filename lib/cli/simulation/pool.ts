@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { thrownAgain, type FromRun, type RunOrder, type RunResult, type ToRun } from './order.ts';
+import { thrownAgain, type FromRun, type RunOrder, type RunResult, type ToRun } from './run-order.ts';
 
 export type RunProgress = Extract<FromRun, { is: 'progress' }>;
 

@@ -1,6 +1,6 @@
 import { bar, duration, instant } from '../format.ts';
 import type { Output } from '../output.ts';
-import type { RunOrder } from './order.ts';
+import type { RunOrder } from './run-order.ts';
 import type { RunProgress } from './pool.ts';
 
 /** Wall time between two redraws on a terminal, or between two lines. */

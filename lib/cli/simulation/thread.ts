@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import { runOrder } from './compose-simulation.ts';
-import { plainError, type FromRun, type RunOrder, type ToRun } from './order.ts';
+import { plainError, type FromRun, type RunOrder, type ToRun } from './run-order.ts';
 
 const port = invariant(parentPort, 'a simulation runs in a thread of its own');
 const tell = (message: FromRun): void => port.postMessage(message);

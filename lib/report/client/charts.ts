@@ -73,11 +73,11 @@ const axis = (palette: Palette): object => ({
   splitLine: { lineStyle: { color: palette.line } },
 });
 
+/** Name and value of each line of a tooltip. */
+type Lines = readonly (readonly [string, string])[];
+
 /** Lines of a tooltip as elements, marked with the series' colours. */
-function tooltip(
-  palette: Palette,
-  lines: (pointed: readonly Pointed[]) => readonly (readonly [string, string])[],
-): object {
+function tooltip(palette: Palette, lines: (pointed: readonly Pointed[]) => Lines): object {
   return {
     trigger: 'axis',
     confine: true,
@@ -105,11 +105,6 @@ export const costHeightPx = (presets: number, widthPx: number): number =>
 /** Mean cost per run by its use, one bar per preset. A mark shows the cost of the same work at on-demand prices. */
 export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsOption {
   const { palette } = frame;
-  const kinds = [
-    ['work', palette.work, (c: CostPayload) => c.workUsd],
-    ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
-    ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
-  ] as const;
   const styled = axis(palette);
   return {
     ...base(frame),
@@ -122,15 +117,7 @@ export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsO
       outerBoundsMode: 'same',
       outerBoundsContain: 'axisLabel',
     },
-    tooltip: {
-      ...tooltip(palette, (pointed) => [
-        [pointed[0]?.name ?? '', ''],
-        ...pointed.map(
-          (p) => [p.seriesName ?? '', dollars(Number(Array.isArray(p.value) ? p.value[0] : p.value))] as const,
-        ),
-      ]),
-      axisPointer: { type: 'shadow' },
-    },
+    tooltip: { ...tooltip(palette, costLines), axisPointer: { type: 'shadow' } },
     xAxis: {
       type: 'value',
       ...styled,
@@ -148,27 +135,40 @@ export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsO
       axisLabel: { color: palette.text, width: frame.widthPx < NARROW_PX ? 90 : 150, overflow: 'truncate' },
       axisTick: { show: false },
     },
-    series: [
-      ...kinds.map(([name, color, of]) => ({
-        type: 'bar' as const,
-        name,
-        stack: 'cost',
-        barMaxWidth: 22,
-        itemStyle: { color },
-        data: costs.map(of),
-      })),
-      {
-        type: 'scatter' as const,
-        name: 'same work on demand',
-        symbol: 'rect',
-        symbolSize: [3, 22],
-        z: 5,
-        itemStyle: { color: palette.text },
-        data: costs.map((c) => [c.onDemandUsd, c.preset]),
-      },
-    ],
+    series: [...costBars(palette, costs), onDemandMarks(palette, costs)],
   };
 }
+
+const costLines = (pointed: readonly Pointed[]): Lines => [
+  [pointed[0]?.name ?? '', ''],
+  ...pointed.map((p) => [p.seriesName ?? '', dollars(Number(Array.isArray(p.value) ? p.value[0] : p.value))] as const),
+];
+
+function costBars(palette: Palette, costs: readonly CostPayload[]) {
+  const kinds = [
+    ['work', palette.work, (c: CostPayload) => c.workUsd],
+    ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
+    ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
+  ] as const;
+  return kinds.map(([name, color, of]) => ({
+    type: 'bar' as const,
+    name,
+    stack: 'cost',
+    barMaxWidth: 22,
+    itemStyle: { color },
+    data: costs.map(of),
+  }));
+}
+
+const onDemandMarks = (palette: Palette, costs: readonly CostPayload[]) => ({
+  type: 'scatter' as const,
+  name: 'same work on demand',
+  symbol: 'rect',
+  symbolSize: [3, 22],
+  z: 5,
+  itemStyle: { color: palette.text },
+  data: costs.map((c) => [c.onDemandUsd, c.preset]),
+});
 
 const axisDollars = (usd: number): string =>
   usd >= 1e6 ? `$${usd / 1e6}M` : usd >= 1e3 ? `$${usd / 1e3}k` : `$${Number(usd.toPrecision(3))}`;
@@ -181,11 +181,7 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
   const { palette } = frame;
   const styled = axis(palette);
   const names = curves.map((c) => c.preset);
-  const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  // Labels that bracket the values: a single value would give an axis without length.
-  const min = MARKS_S.findLast((m) => m <= least) ?? 1;
-  const max = MARKS_S.find((m) => m >= most && m > min) ?? most * 2;
+  const { min, max } = durationRange(curves);
   const marks = MARKS_S.filter((m) => m >= min && m <= max);
   return {
     ...base(frame),
@@ -198,10 +194,7 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
       outerBoundsMode: 'same',
       outerBoundsContain: 'axisLabel',
     },
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
-      ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
-    ]),
+    tooltip: tooltip(palette, shareLines),
     xAxis: {
       type: 'log',
       min,
@@ -240,6 +233,19 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
     }),
   };
 }
+
+/** Ends of the axis: labels that bracket the values, because a single value would give an axis without length. */
+function durationRange(curves: readonly Curve[]): { readonly min: number; readonly max: number } {
+  const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const min = MARKS_S.findLast((m) => m <= least) ?? 1;
+  return { min, max: MARKS_S.find((m) => m >= most && m > min) ?? most * 2 };
+}
+
+const shareLines = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
+  ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
+];
 
 /** Least value for a logarithm. */
 const atLeastASecond = (s: number): number => Math.max(s, 1);
@@ -280,23 +286,8 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
       selectedMode: false,
     },
     grid: { left: 8, right: 14, top: 52, bottom: 46, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
-      // The third value of a point is the count of its option.
-      ...pointed.map((p) => [p.seriesName ?? '', count(Array.isArray(p.value) ? Number(p.value[2]) : NaN)] as const),
-    ]),
-    dataZoom: [
-      {
-        type: 'slider',
-        height: 20,
-        bottom: 4,
-        showDetail: false,
-        borderColor: palette.line,
-        fillerColor: 'rgba(127, 140, 160, 0.25)',
-        dataBackground: { lineStyle: { color: palette.faint }, areaStyle: { color: palette.line } },
-        selectedDataBackground: { lineStyle: { color: palette.accent }, areaStyle: { color: palette.line } },
-      },
-    ],
+    tooltip: tooltip(palette, instanceLines),
+    dataZoom: [timeSlider(palette)],
     xAxis: {
       type: 'time',
       min: fromMs,
@@ -328,6 +319,23 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
     })),
   };
 }
+
+const instanceLines = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+  // The third value of a point is the count of its option.
+  ...pointed.map((p) => [p.seriesName ?? '', count(Array.isArray(p.value) ? Number(p.value[2]) : NaN)] as const),
+];
+
+const timeSlider = (palette: Palette) => ({
+  type: 'slider' as const,
+  height: 20,
+  bottom: 4,
+  showDetail: false,
+  borderColor: palette.line,
+  fillerColor: 'rgba(127, 140, 160, 0.25)',
+  dataBackground: { lineStyle: { color: palette.faint }, areaStyle: { color: palette.line } },
+  selectedDataBackground: { lineStyle: { color: palette.accent }, areaStyle: { color: palette.line } },
+});
 
 interface Area {
   readonly name: string;
@@ -369,13 +377,6 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
   const leftPx = (i: number): number => (i % columns) * cellPx;
   const topPx = (i: number): number =>
     PRICE_ROW.topPx + Math.floor(i / columns) * (PRICE_ROW.heightPx + PRICE_ROW.headPx);
-  const line = (i: number, name: string): object => ({
-    type: 'line',
-    name,
-    xAxisIndex: i,
-    yAxisIndex: i,
-    showSymbol: false,
-  });
   return {
     ...base(frame),
     legend: { ...legend(palette, ['spot price', 'on-demand price']), selectedMode: false },
@@ -386,10 +387,7 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
       padding: 0,
       textStyle: { fontSize: 12, color: palette.text, width: cellPx - 30, overflow: 'truncate' as const },
     })),
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
-      ...pointed.map((p) => [p.seriesName ?? '', `${dollars(pairOf(p.value)[1])}/h`] as const),
-    ]),
+    tooltip: tooltip(palette, priceTips),
     grid: prices.map((_, i) => ({
       left: leftPx(i) + 62,
       width: cellPx - 84,
@@ -414,23 +412,36 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
       splitNumber: 3,
       axisLabel: { color: palette.faint, formatter: (usd: number) => `${axisDollars(usd)}/h` },
     })),
-    series: prices.flatMap((p, i) => [
-      {
-        ...line(i, 'spot price'),
-        step: 'end',
-        lineStyle: { width: 1.5, color: palette.spot },
-        itemStyle: { color: palette.spot },
-        data: [...p.atMs.map((at, k) => [at, p.usdPerHour[k] ?? 0]), [p.toMs, p.usdPerHour.at(-1) ?? 0]],
-      },
-      {
-        ...line(i, 'on-demand price'),
-        lineStyle: { width: 1.2, type: 'dashed', color: palette.faint },
-        itemStyle: { color: palette.faint },
-        data: [
-          [p.fromMs, p.onDemandUsdPerHour],
-          [p.toMs, p.onDemandUsdPerHour],
-        ],
-      },
-    ]),
+    series: prices.flatMap((p, i) => priceLines(palette, p, i)),
   };
+}
+
+const priceTips = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+  ...pointed.map((p) => [p.seriesName ?? '', `${dollars(pairOf(p.value)[1])}/h`] as const),
+];
+
+/** Lines of the pool in the `place`-th chart. */
+function priceLines(palette: Palette, p: PriceSeries, place: number): object[] {
+  const line = { type: 'line', xAxisIndex: place, yAxisIndex: place, showSymbol: false };
+  return [
+    {
+      ...line,
+      name: 'spot price',
+      step: 'end',
+      lineStyle: { width: 1.5, color: palette.spot },
+      itemStyle: { color: palette.spot },
+      data: [...p.atMs.map((at, k) => [at, p.usdPerHour[k] ?? 0]), [p.toMs, p.usdPerHour.at(-1) ?? 0]],
+    },
+    {
+      ...line,
+      name: 'on-demand price',
+      lineStyle: { width: 1.2, type: 'dashed', color: palette.faint },
+      itemStyle: { color: palette.faint },
+      data: [
+        [p.fromMs, p.onDemandUsdPerHour],
+        [p.toMs, p.onDemandUsdPerHour],
+      ],
+    },
+  ];
 }

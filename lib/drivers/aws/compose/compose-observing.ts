@@ -3,7 +3,7 @@ import { noticeOf, type FleetEvent } from '../fleet/event-notices.ts';
 import { sweep, type SweepParts } from '../fleet/sweep.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import { raw } from '../../../kernel/units.ts';
-import { refreshListPrices } from '../market/price-list.ts';
+import { refreshListPrices } from '../market/fetch-on-demand-prices.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
 import { PriceBook } from '../market/price-book.ts';
 import { fetchPrices } from '../market/prices.ts';

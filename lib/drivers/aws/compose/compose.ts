@@ -22,7 +22,7 @@ import { keptKey } from '../fleet/marks.ts';
 import { historyNeededS } from '../market/aws-market.ts';
 import { openReservations } from '../market/known-reservations.ts';
 import { PriceBook } from '../market/price-book.ts';
-import { priceListRegion, type PriceListParts } from '../market/price-list.ts';
+import { priceListRegion, type PriceListParts } from '../market/fetch-on-demand-prices.ts';
 import type { PriceFeedParts } from '../market/prices.ts';
 import type { ReservationParts } from '../market/reservations.ts';
 import { Spent } from '../metrics/spent.ts';

@@ -2,7 +2,7 @@
 import type { EbbError } from '../../../kernel/errors.ts';
 import type { FleetEvent } from '../fleet/event-notices.ts';
 import type { Swept } from '../fleet/sweep.ts';
-import type { ListSource } from '../market/list-prices.ts';
+import type { ListSource } from '../market/on-demand-prices.ts';
 import type { ReservationsRead } from '../market/reservations.ts';
 
 export interface FetchedPrices {

@@ -7,7 +7,7 @@ import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/p
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
-import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
+import { sourceOf, type ListPrices, type ListSource } from './on-demand-prices.ts';
 import { poolOf, reservedPrices, type ReservedPool } from './known-reservations.ts';
 import type { PriceBook } from './price-book.ts';
 
@@ -73,8 +73,8 @@ export interface AwsPrices extends KnownMarket {
 /**
  * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a
  * spot price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's
- * (list-prices.ts), or the catalogue's until they are known. A reserved pool is one that a capacity reservation was
- * ever seen in; one that takes no instances now quotes no price.
+ * (on-demand-prices.ts), or the catalogue's until they are known. A reserved pool is one with a capacity reservation at
+ * any time; one that takes no instances now quotes no price.
  */
 export class AwsMarket {
   readonly #parts: AwsMarketParts;

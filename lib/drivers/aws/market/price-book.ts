@@ -3,14 +3,14 @@
  * nothing of EC2's.
  *
  *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
- *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts and known-reservations.ts
+ *   PRICES         STATE           when EC2 was last asked; more in on-demand-prices.ts and known-reservations.ts
  *
  * Written by prices.ts. Days that are over never change, so a process reads each of them once.
  */
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../../../market/price-steps.ts';
 import { readReservedPools, type ReservedPool } from './known-reservations.ts';
-import { readListPrices, type ListPrices } from './list-prices.ts';
+import { readListPrices, type ListPrices } from './on-demand-prices.ts';
 import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
 import { pricesOf, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';

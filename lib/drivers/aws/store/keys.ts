@@ -124,7 +124,7 @@ export const spentKey = (day: string): Key => ({ pk: 'SPENT', sk: day });
 
 /**
  * When prices were asked for, on-demand prices, capacity reservations, and changes of spot prices by day and pool
- * (price-book.ts, list-prices.ts, known-reservations.ts).
+ * (price-book.ts, on-demand-prices.ts, known-reservations.ts).
  */
 export const PRICES_STATE: Key = { pk: 'PRICES', sk: 'STATE' };
 export const PRICE_LIST: Key = { pk: 'PRICES', sk: 'LIST' };

@@ -1,5 +1,5 @@
 /**
- * Asks AWS's price list for on-demand prices, once a day; how they are kept: list-prices.ts.
+ * Asks AWS's price list for on-demand prices, once a day; how they are kept: on-demand-prices.ts.
  * https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-the-aws-price-list-query-api.html
  */
 import { GetProductsCommand, type PricingClient } from '@aws-sdk/client-pricing';
@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
 import { classify } from '../errors.ts';
-import { readListPrices, sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
+import { readListPrices, sourceOf, type ListPrices, type ListSource } from './on-demand-prices.ts';
 import { body, number, numberOf } from '../store/codec.ts';
 import { PRICE_LIST, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';

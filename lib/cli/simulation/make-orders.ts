@@ -13,7 +13,7 @@ import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
 import { givenSettings } from '../engine-options.ts';
 import { marketOf } from './compose-simulation.ts';
-import type { RunOrder } from './order.ts';
+import type { RunOrder } from './run-order.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';

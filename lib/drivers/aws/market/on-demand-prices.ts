@@ -1,6 +1,6 @@
 /**
- * On-demand prices of the deployment's region, from AWS's price list (fetched by price-list.ts), kept in the table as
- * one item.
+ * On-demand prices of the deployment's region, from AWS's price list, kept in the table as one item
+ * (fetch-on-demand-prices.ts writes it).
  *
  *   PRICES   LIST    region, and USD per hour by instance type
  *   PRICES   STATE   `listedMs`: when it was last written; `listDueMs`: when to ask again

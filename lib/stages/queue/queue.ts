@@ -27,6 +27,7 @@ import { instanceParts, isStopping, type InstanceView, type PendingGroup } from 
 import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../policy/contracts.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
 import { awaitFirstRuns, compareNames } from './first-runs.ts';
+import { leftS } from '../../policy/left-of.ts';
 
 /** Baseline: each task without room gets a slot of its own. */
 export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, forSlotReuse: NONE, untold: NONE });
@@ -194,10 +195,10 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
   const add = ({ instance, pool, attempts }: InstanceView): void => {
     for (const running of attempts) {
       const { id, resources: need, startedMs } = running.attempt;
-      const leftS = raw(leftOf(running));
+      const stillS = leftS(running, leftOf);
       const ranS = startedMs === null ? 0 : secondsBetween(startedMs, snapshot.nowMs);
-      if (ranS + leftS > shortS || isStopping(running) || preempted.has(id)) continue;
-      held.add(pool, { need, places: 1, takenS: leftS + config.turnoverS });
+      if (ranS + stillS > shortS || isStopping(running) || preempted.has(id)) continue;
+      held.add(pool, { need, places: 1, takenS: stillS + config.turnoverS });
     }
     const upInS = untilUpS(instance, snapshot.nowMs, config.startDelayMeanS);
     for (const { group: id } of given.get(instance.id) ?? []) {

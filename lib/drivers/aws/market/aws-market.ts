@@ -1,6 +1,6 @@
 import { epochMs, least, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
-import type { PoolId } from '../../../kernel/ids.ts';
-import { type InstanceType, type Pool, onDemandUsdOf } from '../../../domain/pool.ts';
+import { type PoolId, poolId } from '../../../kernel/ids.ts';
+import { type InstanceType, type Pool, onDemandUsdOf, poolParts } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
 import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
@@ -130,7 +130,7 @@ export class AwsMarket {
   #markets({ prices, list, reserved }: Known): SpotMarket[] {
     const instances = new Map(reserved.map((p) => [`${p.type}/${p.zone}`, p.instances]));
     return [...new Set([...prices.keys(), ...instances.keys()])].flatMap((key) => {
-      const [type = '', zone = ''] = key.split('/');
+      const { type, zone } = poolParts(poolId(key));
       const there = instances.get(key);
       const entry = this.#catalogue.entry(type, this.#parts.now());
       if (entry === null) return [];

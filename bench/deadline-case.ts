@@ -19,21 +19,21 @@ import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { noSolver } from './load/no-solver.ts';
 
 export interface Case {
-  /** Which window of the sample. */
+  /** Number of the window in the sample. */
   readonly window: number;
-  /** A series: a market of one spot pool and its on-demand pool. */
+  /** Path of a series: a market of one spot pool and its on-demand pool. */
   readonly path: string;
   readonly cacheDir: string;
   readonly startMs: number;
-  /** Submission to deadline. */
+  /** Time from submission to deadline. */
   readonly hours: number;
-  /** Of the window: the work. */
+  /** Work as a fraction of the window. */
   readonly fraction: number;
-  /** Set-up at each start. */
+  /** Set-up time at each start. */
   readonly overheadHours: number;
-  /** `+capacity` after its name: the same preset, named so in the results. */
+  /** Preset; `+capacity` after its name distinguishes it in results only. */
   readonly preset: string;
-  /** Folder of the version that forecasts capacity; absent or null: observed interruptions do. */
+  /** Folder of the capacity model; absent or null: observed interruptions. */
   readonly capacity?: string | null;
 }
 
@@ -45,7 +45,7 @@ export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overhead
   readonly finishedInS: number;
 }
 
-/** The running time is known: what the file says is right, as it is in the paper. */
+/** Known running times: the job file is right, as in the paper. */
 const known: EstimatePolicy = ({ snapshot }) =>
   forecastStages(snapshot, (_, stage) => ({
     runtime: certain(stage.expectedRuntimeS ?? ZERO_S),
@@ -53,7 +53,7 @@ const known: EstimatePolicy = ({ snapshot }) =>
     reason: 'the running time is known',
   }));
 
-/** Two cycles an hour would be too few to see a pool come back, sixty more than it takes. */
+/** Cycle period: longer ones would miss the return of a pool, shorter ones cost time without effect. */
 const CYCLE_S = 120;
 
 const opened = new Map<string, MarketTrace>();
@@ -119,7 +119,7 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
   };
 }
 
-/** A task that fills the machine. What a user would say of its running time includes one set-up. */
+/** Task that fills the machine. Its stated running time includes one set-up, as a user would state it. */
 function jobSpec(
   trace: MarketTrace,
   of: { readonly workS: number; readonly setupS: number; readonly windowS: number },

@@ -1,4 +1,4 @@
-/** The windows of bench/deadline-on-spot.ts, and which of them presets and models may be chosen on. */
+/** Windows of bench/deadline-on-spot.ts, and their split into tuning and report. */
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
@@ -37,7 +37,10 @@ export async function seriesIn(folder: string, cacheDir: string): Promise<{ foun
   return { found, left };
 }
 
-/** The first half of each series' windows on the first half of the series is for tuning, all else is reported. */
+/**
+ * Windows of one part. Tuning has the first half of the windows on the first half of each series; the report has the
+ * rest.
+ */
 export function windowsOf(series: readonly Series[], part: string, windowMs: number): Window[] {
   return series.flatMap((s, index) => {
     const count = Math.floor((s.endMs - s.startMs) / windowMs);

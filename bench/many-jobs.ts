@@ -15,8 +15,8 @@
  * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen
  * anything.
  *
- * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
- * same jobs.
+ * Jobs that any preset refuses at submission are removed for all, so that all run the same jobs. Presets refuse
+ * different jobs because they have learned different running times.
  *
  * `--parts` prints where the money of each preset went, by window and in all (cost-parts.ts).
  *
@@ -45,7 +45,7 @@ import { PARTS_HEADER, PartsTally, partsText, sumOf, type CostParts } from './co
 import { clusterRatio, fractionText } from './intervals.ts';
 
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'fleet', 'ebbtide', 'oracle'] as const;
-/** Where in its stretch of the market a window begins, and what is added to the seed. */
+/** Start of a window in its stretch of the market, and offset of the seed. */
 const PARTS: Readonly<Record<string, { readonly at: number; readonly seed: number }>> = {
   tune: { at: 0, seed: 0 },
   report: { at: 0.5, seed: 1000 },
@@ -53,16 +53,18 @@ const PARTS: Readonly<Record<string, { readonly at: number; readonly seed: numbe
 const MOST_MISSED = 0.01;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
-/** Jobs arrive for an hour and more; then there is a day for what is late. */
+/** Rate of arrivals, which last over an hour. A day follows for late jobs. */
 const PER_HOUR = 20;
 const AFTER_S = 86_400;
 const CHECKPOINT_S = 600;
-/** Of the workload: half of the tasks below 20 minutes, one in six above an hour; deadlines leave time for starts. */
+/**
+ * Shape of the workload: half of the tasks below 20 minutes, one in six above an hour. Deadlines leave time for starts.
+ */
 const SHAPE = 'medianRuntimeS=1200,runtimeSigma=1,maxTasks=20,dailyCycle=0';
 const VCPUS = 2000;
 const CYCLE_S = 60;
 const SOLVER_NODES = 50;
-/** Types of both prices that hold any of the tasks. */
+/** Types with prices in both years that hold any of the tasks. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   '2016': ['m1.large', 'm1.xlarge', 'm2.xlarge', 'm3.large', 'c1.medium', 'c1.xlarge', 'r3.large', 'm4.4xlarge'],
   '2021': ['m5', 'c5', 'r5'].flatMap((f) => ['large', 'xlarge', '2xlarge', '4xlarge'].map((size) => `${f}.${size}`)),
@@ -96,7 +98,7 @@ interface Run {
   readonly tookS: number;
 }
 
-/** The same market with the pools of some types only. */
+/** The same market with pools of some types only. */
 function cutDown(trace: MarketTrace, types: readonly string[]): MarketTrace {
   return {
     name: trace.name,
@@ -126,7 +128,7 @@ interface Setting {
   readonly startMs: number;
 }
 
-/** A preset, and how interruptions are forecast under it: `PRESET` or `PRESET@FORECAST`. */
+/** Run of a preset with its interruption forecast: `PRESET` or `PRESET@FORECAST`. */
 async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Run> {
   const [preset = '', asked = 'preset'] = named.split('@');
   const { market, trace, window, startMs } = setting;
@@ -177,7 +179,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
   }
 }
 
-/** All presets on the jobs that each of them takes. */
+/** Runs of all presets on the jobs that each accepts. */
 async function windowRuns(setting: Setting, presets: readonly string[], all: readonly WorkloadJob[]): Promise<Run[]> {
   const refused = new Set<string>();
   for (;;) {
@@ -186,7 +188,7 @@ async function windowRuns(setting: Setting, presets: readonly string[], all: rea
     for (const preset of presets) {
       const run = await runOf(setting, preset, jobs);
       for (const key of run.refused) refused.add(key);
-      // The others would run what has just been found to be refused.
+      // Further presets would run jobs that are refused now.
       if (run.refused.length > 0) break;
       runs.push(run);
     }

@@ -1,15 +1,15 @@
 /**
- * Replays the Google 2011 trace through JVuPredict and prints how fast and how well it predicts.
+ * Replay of the Google 2011 trace through JVuPredict: speed and quality of its predictions.
  *
  *   node bench/predict.ts [--data DIR] [--jobs N] [--order end|submission] [--max-feature-values N]
  *                         [--no-baselines] [--json]
  *
- * Each of the 672,074 jobs is predicted when it is submitted. Jobs that end in FINISH are learned from when they end
- * and are scored: runtime = end - last schedule. KILL, FAIL and jobs still running at the end are predicted but neither
- * scored nor learned from: how long they would have run is not known. `--order submission` teaches each runtime right
- * after its prediction instead, as if it had been known at once: the optimistic reading of the paper's replay.
+ * Each of the 672,074 jobs is predicted at its submission. Jobs that end in FINISH are learned at their end and scored:
+ * runtime = end - last schedule. Other jobs (KILL, FAIL, still running at the end) are predicted, but neither scored
+ * nor learned, as their full running time is unknown. `--order submission` learns each runtime right after its
+ * prediction instead: the optimistic reading of the paper's replay.
  *
- * No randomness: the same input gives the same predictions (seed: none).
+ * No randomness: equal input gives equal predictions (seed: none).
  */
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ interface Trace {
   readonly name: Int32Array;
   readonly submitS: Float64Array;
   readonly endS: Float64Array;
-  /** -1: not a FINISH. */
+  /** Running time; -1 for ends other than FINISH. */
   readonly runtimeS: Float64Array;
 }
 
@@ -87,7 +87,7 @@ function eventsOf(trace: Trace, order: string): Int32Array {
   return events;
 }
 
-/** Texts of a column's numbers, made once as an API would have received them. */
+/** Texts for a column's numbers, made once, as an API would receive them. */
 const textsOf = (prefix: string, column: Int32Array): string[] =>
   Array.from({ length: column.reduce((a, b) => Math.max(a, b), 0) + 1 }, (_, i) => `${prefix}${i}`);
 
@@ -100,7 +100,7 @@ function featuresBy(trace: Trace): (i: number) => JobFeatures {
     program: programs[trace.program[i] as number] as string,
     jobName: names[trace.name[i] as number] as string,
     stage: 'main',
-    // The table has no resource requests; features that need them are then left out.
+    // The table has no resource requests, so features with them are left out.
     resources: NO_RESOURCES,
     submittedMs: epochMs((trace.submitS[i] as number) * 1000),
   });
@@ -108,7 +108,7 @@ function featuresBy(trace: Trace): (i: number) => JobFeatures {
 
 interface Replay {
   readonly pointS: Float64Array;
-  /** How often each feature:estimator pair was chosen. */
+  /** Number of choices of each feature:estimator pair. */
   readonly chosen: Map<string, number>;
   readonly wallS: number;
   readonly cpuS: number;
@@ -153,7 +153,7 @@ function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | und
   };
 }
 
-/** Untimed: what always one pair would have predicted, and the share of truths at or below the 95 % quantile. */
+/** Untimed: predictions of each single pair, and the share of truths at or below the 95 % quantile. */
 function baselines(trace: Trace, events: Int32Array) {
   const features = featuresBy(trace);
   const predictor = new JvuPredict();
@@ -196,7 +196,7 @@ function baselines(trace: Trace, events: Int32Array) {
       ESTIMATORS.map((estimator, e) => ({
         pair: `${f.name}:${estimator}`,
         within2x: (f.within2x[e] as number) / scored,
-        // As the paper counts: among jobs whose feature-value had a history.
+        // As in the paper: among jobs whose feature value had a history.
         within2xOfKnown: (f.within2x[e] as number) / Math.max(1, scored - f.unique),
         noHistory: f.unique / scored,
       })),
@@ -243,7 +243,7 @@ function score(trace: Trace, pointS: Float64Array, jobs: readonly number[], grou
   };
 }
 
-/** Users by how many finished jobs they have: the more one runs, the more there is to learn from. */
+/** Classes of users by finished jobs: those with more runs have a longer history. */
 const VOLUMES = [
   ['1 to 9 jobs', 1, 10],
   ['10 to 99 jobs', 10, 100],

@@ -1,8 +1,10 @@
 /**
- * Time to find which short tasks wait their turn (lib/stages/queue/queue.ts), where all that runs is short.
+ * Time to find short tasks for slot reuse (lib/stages/queue/queue.ts) when all running tasks are short.
+ *
  *   node bench/queue.ts [instances=10000] [leftovers=2000] [pools=1000]
- * Each instance runs ten tasks of seven sizes; leftovers are of 50 tasks, which all find a turn, or of 1,000, most of
- * which do not.
+ *
+ * Each instance runs ten tasks of seven sizes. Leftovers have 50 tasks, which all find a slot, or 1,000, most of which
+ * do not.
  */
 import { certain } from '../lib/domain/distribution.ts';
 import type { Pool } from '../lib/domain/pool.ts';

@@ -1,15 +1,15 @@
 /**
- * Records of measured figures: bench/results/*.json, from which docs/results.md is generated. A record holds the newest
- * measurement of one figure; git has the older ones.
+ * Records of measured figures: bench/results/*.json, from which docs/results.md is generated. A record has the newest
+ * measurement of one figure; git has older ones.
  */
 import { execFileSync } from 'node:child_process';
 import { z } from 'zod';
 
 const figureRecord = z.strictObject({
   what: z.string().min(1).max(120).describe('The figure and its inputs.'),
-  reach: z.string().max(60).nullable().describe('The target; null where there is none.'),
+  reach: z.string().max(60).nullable().describe('The target; null: none.'),
   seen: z.string().min(1).max(80).describe('The measurement. An interval follows its mean: 0.5 [0.4, 0.6].'),
-  met: z.boolean().optional().describe('Whether the target is reached; absent where there is none.'),
+  met: z.boolean().optional().describe('Whether the target is reached; absent without one.'),
   unit: z.string().max(20).optional().describe('Unit of `reach` and `seen`, where they do not name it.'),
   when: z.iso.date().describe('The day of the measurement.'),
   commit: z
@@ -32,9 +32,7 @@ export type FigureGroup = z.infer<typeof figureGroup>;
 
 export type Measured = Omit<FigureRecord, 'when' | 'commit'>;
 
-/**
- * Prints records of today and this commit, as JSON: what `--json` of a benchmark gives, to be put into bench/results.
- */
+/** Prints records with this day and commit as JSON, for bench/results: the output of a benchmark with `--json`. */
 export function printRecords(measured: readonly Measured[]): void {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
   const when = new Date().toISOString().slice(0, 10);

@@ -1,7 +1,8 @@
 /**
- * What things cost: settled rows of the ledger (instances that have ended) and, for instances that live, their bill
- * until now attributed by the same rule (lib/cycle/money/ledger.ts), so that a report never waits for a machine to end.
+ * Costs: settled ledger rows of ended instances, and bills until now of live ones, attributed by the same rule
+ * (lib/cycle/money/ledger.ts). So a report never waits for an instance to end.
  */
+import { compareText } from '../kernel/compare.ts';
 import { z } from 'zod';
 import { raw, rawOrNull, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
@@ -20,7 +21,7 @@ import { callerView, iso } from './views.ts';
 import { billedUsd, costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
 
 type Money = Omit<CostRowView, 'key'>;
-/** A row with its part of its instance's hours. */
+/** Row with its share of the instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
 
 const NOTHING: Money = {
@@ -39,7 +40,7 @@ export async function costReport(
 ): Promise<CostReport> {
   const now = of.clock.now();
   const sums = new Map<string, Money>();
-  // A pool's idle time is its own in either view.
+  // In the view by pool, idle time belongs to the pool either way.
   const isApart = idle === 'apart' && by !== 'pool';
   for (const row of await of.store.costs(by)) {
     const { idleHours = row.key === IDLE_KEY ? row.instanceHours : 0 } = row;
@@ -63,7 +64,7 @@ export async function costReport(
   }).then(({ items: _, ...report }) => report);
 }
 
-/** Where a page ended: a row's place in the order of rows, whatever was added since. */
+/** Position after a page in the order of rows, independent of later rows. */
 type CostPlace = Pick<CostRowView, 'totalUsd' | 'key'>;
 
 const costCursor = z.tuple([z.number(), z.string()]);
@@ -84,8 +85,7 @@ function firstBehind(rows: readonly CostRowView[], place: CostPlace): number {
   return found === -1 ? rows.length : found;
 }
 
-const inOrderOfCost = (a: CostPlace, b: CostPlace): number =>
-  b.totalUsd - a.totalUsd || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+const inOrderOfCost = (a: CostPlace, b: CostPlace): number => b.totalUsd - a.totalUsd || compareText(a.key, b.key);
 
 export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();
@@ -114,7 +114,7 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   };
 }
 
-/** The job's part of the ledger. Its part of an instance's hours depends on who else used the instance. */
+/** Ledger rows of the job. Its share of an instance's hours depends on all jobs there. */
 async function settledRows(of: Backend, job: JobId): Promise<readonly Charged[]> {
   const instances = new Set((await of.store.ledger({ job })).map((row) => row.instance));
   const rows: Charged[] = [];
@@ -122,13 +122,13 @@ async function settledRows(of: Backend, job: JobId): Promise<readonly Charged[]>
   return rows.filter((row) => row.job === job);
 }
 
-/** `rows`: all of one instance. */
+/** `rows`: all rows of one instance. */
 function charged(rows: readonly LedgerRow[]): Charged[] {
   const hours = instanceHours(rows);
   return rows.map((row, i) => ({ ...row, instanceHours: hours[i] ?? 0 }));
 }
 
-/** Instances that are being paid for. */
+/** Instances with running costs. */
 const billedInstances = async (of: Backend): Promise<readonly Instance[]> =>
   (await liveInstances(of.store)).filter((i) => i.launchedMs !== null);
 
@@ -150,7 +150,7 @@ async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): P
   return rows;
 }
 
-/** What an instance has cost: its final bill, or what has accrued until now; null before it launched. */
+/** Costs of an instance: its final bill, or the amount accrued until now; null before its launch. */
 export async function costOf(of: Backend, instance: Instance, now: EpochMs): Promise<number | null> {
   if (instance.costUsd !== null) return raw(instance.costUsd);
   if (instance.launchedMs === null || !isLive(instance)) return null;

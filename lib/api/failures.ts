@@ -8,7 +8,7 @@ import type { failuresQuery } from './requests.ts';
 import type { FailureList, FailureView } from './schemas.ts';
 import { iso } from './views.ts';
 
-/** Lines of a log that are shown: enough for the last error of a program, bounded for a terminal. */
+/** Most log lines shown: enough for the last error of a program, bounded for a terminal. */
 const MOST_LINES = 10;
 const MOST_BYTES = 2048;
 
@@ -34,7 +34,7 @@ export async function listFailures(
     .filter((a) => a !== null)
     .filter(isFailed);
   const isFinal = (a: Attempt): boolean => final.has(`${a.stage}/${a.index}`);
-  // One failure of each reason: a thousand that are alike are one fact.
+  // One failure per reason: equal ones are one fact.
   const alike = [...Map.groupBy(failed, (a) => `${a.stage}\0${String(isFinal(a))}\0${a.reason ?? ''}`).values()];
   const chosen = alike
     .map((same) => ({ first: same.toSorted(latestFirst)[0], others: same.length - 1 }))
@@ -66,21 +66,21 @@ function failureView(a: FailedAttempt, isFinal: boolean, alike: number, log: Log
   };
 }
 
-/** Null where the log cannot be read: why the task failed is known without it. */
+/** End of a log; null if it cannot be read: the reason of the failure is known without it. */
 async function endOfLog({ fleet }: Backend, { id }: Attempt): Promise<LogEnd | null> {
   try {
     if (fleet.logEnd !== undefined) return await fleet.logEnd(id, 'stderr');
     const { totalBytes } = await fleet.logs(id, 'stderr', 0, 1);
     const from = Math.max(0, totalBytes - MOST_BYTES);
     const { text } = await fleet.logs(id, 'stderr', from, MOST_BYTES);
-    // The first line is cut where the range begins amid it.
+    // The range may begin inside the first line, which is cut.
     return { text: from === 0 ? text : text.slice(text.indexOf('\n') + 1) };
   } catch {
     return null;
   }
 }
 
-/** The last lines that say something, within the bounds; null where there are none. */
+/** Last lines with text, within the bounds; null without any. */
 function lastLines(text: string): string | null {
   const lines = text.trimEnd().split('\n').slice(-MOST_LINES);
   const kept = lines.join('\n').slice(-MOST_BYTES);

@@ -11,7 +11,7 @@ import { quoted } from './validate.ts';
 
 type LogsQuery = z.output<typeof logsQuery>;
 
-/** A piece of what one attempt of a task wrote; following is asking again from `nextOffset`. */
+/** Part of an attempt's log. To follow, ask again from `nextOffset`. */
 export async function readLogs(of: Backend, ref: string, query: LogsQuery): Promise<LogView> {
   const job = await findJob(of, ref);
   const stage = stageOf(job, query.stage);

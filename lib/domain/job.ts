@@ -228,7 +228,7 @@ export interface Task extends TaskRef {
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
 /**
- * An interruption (by the market) and a pre-emption (by us) end an attempt and are never failures. Nor is `superseded`:
+ * An interruption (by the market) and a preemption (by us) end an attempt and are never failures. Nor is `superseded`:
  * another attempt of the task succeeded or published its outputs first.
  */
 export type AttemptOutcome =

@@ -1,5 +1,17 @@
 import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
-import { add, between, least, most, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import {
+  add,
+  between,
+  least,
+  most,
+  raw,
+  sub,
+  ZERO_S,
+  ZERO_USD,
+  type EpochMs,
+  type Seconds,
+  type Usd,
+} from '../kernel/units.ts';
 import type { Attempt, Job, JobClass, OwnStops, StageSpec, Task } from './job.ts';
 import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
@@ -107,6 +119,15 @@ export interface Budget {
   readonly reservedUsd: number;
   /** Expected future cost of instances bought for the job, beyond the reserved amount. */
   readonly heldUsd: number;
+}
+
+/** Limit of a job and its spending so far, US dollars; null without a limit. */
+export function limitOf(
+  { jobs, spentUsd }: Pick<Snapshot, 'jobs' | 'spentUsd'>,
+  id: JobId,
+): Pick<Budget, 'limitUsd' | 'spentUsd'> | null {
+  const limit = jobs.get(id)?.spec.maxCostUsd ?? null;
+  return limit === null ? null : { limitUsd: raw(limit), spentUsd: raw(spentUsd.get(id) ?? ZERO_USD) };
 }
 
 export type Period = 'day' | 'month';

@@ -169,7 +169,7 @@ export interface Started {
   readonly forSlotReuse: Queued['forSlotReuse'];
   /** Tasks that wait for the first runs of their class. */
   readonly untold: Queued['untold'];
-  /** Pre-emptions of the plan that some start needs. */
+  /** Preemptions of the plan that some start needs. */
   readonly needed: ReadonlySet<AttemptId>;
 }
 /** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */

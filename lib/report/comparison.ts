@@ -1,11 +1,12 @@
 /**
- * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain
- * data.
+ * Costs and missed deadlines of presets side by side, from the outcomes of their runs: presets x windows x seeds, as
+ * plain data.
  *
- * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their
- * end, so that the market and the workload are the same on both sides (paired). What is drawn again is what is
- * independent: where each seed has a market of its own, those markets with all their windows; where seeds share one,
- * whole windows with all their seeds, for seeds of one window see the same prices; with one window, its seeds.
+ * A cell is one window of the market with one seed. Presets are compared over the cells that both ran to the end, so
+ * that market and workload are equal (paired).
+ *
+ * Independent units are resampled. If each seed has its own market, these are the markets with all their windows. If
+ * seeds share one, they are whole windows with all seeds, which see the same prices; with one window, the seeds.
  */
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
@@ -15,11 +16,11 @@ import type { Comparison, Difference, Method, Percentiles, PresetFigures } from 
 
 export type { Estimate } from './bootstrap.ts';
 
-/** Names of the presets that others are held against. */
+/** Names of the reference presets. */
 export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
 
 /**
- * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x
+ * Comparison of runs. `planned`: the preset of each requested run, if some may not have begun. O(runs + presets^2 x
  * RESAMPLES x units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
  */
 export function compare(
@@ -52,7 +53,7 @@ export function compare(
 const unitsOf = (n: { readonly markets: number; readonly windows: number; readonly seeds: number }): Method['units'] =>
   n.markets > 1 ? 'markets' : n.windows > 1 ? 'windows' : n.seeds > 1 ? 'seeds' : 'none';
 
-/** What makes two runs of the same unit. */
+/** Key of a run's independent unit. */
 const UNIT = {
   markets: (r) => r.marketSeed ?? 0,
   windows: (r) => r.fromMs,
@@ -61,8 +62,8 @@ const UNIT = {
 } as const satisfies Record<Method['units'], (r: RunOutcome) => number>;
 
 /**
- * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows,
- * and none of which runs are cut short or missing, because what is not done costs nothing.
+ * Presets eligible by cost per run, the cheapest first. Oracles are excluded, and presets with aborted or missing runs:
+ * unfinished work costs nothing.
  */
 export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
   const most = Math.max(...presets.map((p) => p.runs));
@@ -71,13 +72,13 @@ export function choices(presets: readonly PresetFigures[]): readonly PresetFigur
     .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
 }
 
-/** Runs of one preset by their cell. */
+/** Runs of one preset by cell. */
 type Cells = ReadonlyMap<string, RunOutcome>;
 type Pair = readonly [RunOutcome, RunOutcome];
 
 function cellsByPreset(runs: readonly RunOutcome[]): ReadonlyMap<string, Cells> {
   if (runs.length === 0)
-    throw new EbbError('usage', { what: 'there is no run to compare', allowed: 'one run of one preset or more' });
+    throw new EbbError('usage', { what: 'no run to compare', allowed: 'one run of one preset or more' });
   const presets = new Map<string, Map<string, RunOutcome>>();
   for (const run of runs) {
     const cells = presets.get(run.preset) ?? new Map<string, RunOutcome>();
@@ -102,7 +103,7 @@ const pairs = (a: Cells, b: Cells): readonly Pair[] =>
 
 const distinct = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((x, y) => x - y);
 
-/** Sums what runs add by their independent unit. */
+/** Sums over the runs of each independent unit. */
 class Statistics {
   readonly #unit: (run: RunOutcome) => number;
   readonly #bootstrap = new Bootstrap();
@@ -125,10 +126,9 @@ class Statistics {
     );
   }
 
-  /** A less b of a ratio of sums whose parts below the line differ between the two. */
+  /** Difference a - b of two ratios of sums with different denominators. */
   pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
-    // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below
-    // agree.
+    // Linearised about both ratios (delta method), so that one resampled sum suffices: exact for equal denominators.
     const part = (k: 0 | 1): { readonly at: number; readonly sum: number } => {
       const sum = total(cells, (c) => below(c[k].totals));
       return { at: sum === 0 ? 0 : total(cells, (c) => above(c[k].totals)) / sum, sum };
@@ -146,7 +146,7 @@ class Statistics {
       const before = units.get(unit) ?? { above: 0, below: 0 };
       units.set(unit, { above: before.above + share.above, below: before.below + share.below });
     }
-    // Sorted, so that an interval does not depend on the order in which runs came in.
+    // Sorted: the interval does not depend on the order of the runs.
     return this.#bootstrap.ratio([...units].sort(([x], [y]) => x - y).map(([, share]) => share));
   }
 }

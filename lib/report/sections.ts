@@ -1,7 +1,4 @@
-/**
- * The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script
- * needed.
- */
+/** Static parts of the page: what was run, what went wrong, figures of presets. They need no script. */
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
 import { choices, type Estimate, REFERENCES } from './comparison.ts';
 import type { Interval } from './bootstrap.ts';
@@ -9,17 +6,17 @@ import { html, type Markup } from './markup.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison, Difference, PresetFigures } from './figures.ts';
 
-/** What a run was made of, in the words of who made it. */
+/** Inputs of a run, in the words of its author. */
 export interface Provenance {
   readonly workload: string;
   readonly market: string;
-  /** The command line, where there was one. */
+  /** Command line, if there was one. */
   readonly command: string | null;
-  /** Of everything whose version matters, by its name. */
+  /** Versions of software and data, by name. */
   readonly versions: Readonly<Record<string, string>>;
-  /** Whatever else a reader should know first: lines of the workload that could not be read, jobs that were dropped. */
+  /** Further facts that a reader needs first: unreadable lines of the workload, dropped jobs. */
   readonly notes: readonly string[];
-  /** What the reader of the workload made up or took for granted. */
+  /** Assumptions of the workload's reader. */
   readonly assumptions: readonly string[];
 }
 
@@ -64,13 +61,13 @@ interface Window {
   readonly endMs: number;
 }
 
-/** Windows by their start; one ends when the last of its runs did. */
+/** Windows by their start. A window ends with the last of its runs. */
 const windowsOf = (runs: readonly RunOutcome[]): readonly Window[] =>
   [...Map.groupBy(runs, (r) => r.fromMs)]
     .map(([fromMs, its]) => ({ fromMs, endMs: Math.max(...its.map((r) => r.endMs)) }))
     .sort((a, b) => a.fromMs - b.fromMs);
 
-/** One or two in full; of more, how many there are and where they lie. */
+/** Windows in words: one or two in full, more by number and range. */
 function windowsText(windows: readonly Window[]): string {
   const [first] = windows;
   if (windows.length <= 2 || first === undefined) return windows.map(windowText).join(', ');
@@ -82,9 +79,9 @@ function windowsText(windows: readonly Window[]): string {
 const windowText = ({ fromMs, endMs }: Window): string =>
   `${minute(fromMs)} to ${minute(endMs)} UTC (${duration((endMs - fromMs) / 1000)})`;
 
-/** Missed deadlines, work that was not done, and what makes figures doubtful, before anything else. */
+/** Missed deadlines, unfinished work and doubts, shown first. */
 export function badNews(comparison: Comparison, notes: readonly string[]): readonly string[] {
-  // Presets of which the same is to be said share a line: what admission refuses does not depend on the preset.
+  // Presets with equal shortcomings share a line: refusals do not depend on the preset.
   const said = Map.groupBy(comparison.presets, shortcomings);
   said.delete('');
   const all = comparison.presets.length;
@@ -106,7 +103,7 @@ function shortcomings(p: PresetFigures): string {
 
 const names = (presets: readonly PresetFigures[]): string => presets.map((p) => p.preset).join(', ');
 
-/** Presets that miss more than this are not among those whose cost is worth comparing. */
+/** Highest share of missed deadlines with which a preset is compared by cost. */
 const MISSED_MOST = 0.01;
 
 export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
@@ -122,7 +119,7 @@ export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly str
   return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}.`];
 }
 
-/** What idles is in the cost of the preset `on-demand` too, so that where it ran it is what a cost is held against. */
+/** Cost relative to the preset `on-demand` if it ran, because idle time is in both; else to on-demand prices. */
 function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): string {
   if (preset !== REFERENCES.onDemand && toOnDemand !== null && toOnDemand.value !== null)
     return `, ${percent(toOnDemand.value)} of the cost of the preset ${REFERENCES.onDemand}`;
@@ -130,7 +127,7 @@ function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): strin
   return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
 }
 
-/** A figure with its interval below it, unless its ends read alike. */
+/** Figure above its interval, unless both ends read alike. */
 function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
   if (estimate === null || estimate.value === null) return html`${NONE}`;
   const { value, interval } = estimate;
@@ -263,13 +260,13 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-/** The sign is that of what is shown. */
+/** Difference with its sign as displayed. */
 function points(x: number): string {
   const shown = Number((x * 100).toFixed(2));
   return `${shown > 0 ? '+' : ''}${shown} pp`.replace('-', '−');
 }
 
-/** Which of two presets costs less, as far as the runs can tell. */
+/** Cheaper of two presets, as far as the runs can tell. */
 export function cheaper({ a, b, costUsd: { value, interval } }: Difference): string {
   if (value === null || value === 0) return 'neither';
   if (interval === null) return `${value < 0 ? a : b} (one run)`;
@@ -286,7 +283,7 @@ export const durationsTable = ({ presets }: Comparison): Markup =>
 export const differencesTable = ({ differences }: Comparison): Markup =>
   tableOf('First less second', DIFFERENCE_COLUMNS, differences, (d) => `${d.a} − ${d.b}`);
 
-/** A column without a figure in any row only takes room. */
+/** False for a column without any figure. */
 const hasFigures =
   <T>(rows: readonly T[]) =>
   (column: Column<T>): boolean =>
@@ -319,7 +316,7 @@ function tableOf<T>(
   </div>`;
 }
 
-/** The choice of the run that is shown in detail. */
+/** Selection of the run shown in detail. */
 export function runOptions(runs: readonly RunOutcome[], comparison: Comparison): Markup {
   const several = comparison.fromMs.length > 1 || comparison.seeds.length > 1;
   return html`${runs.map(

@@ -16,7 +16,7 @@ const cell = (text: string): string => text.replaceAll('|', '\\|');
 const withUnit = (text: string, unit: string | undefined): string => (unit === undefined ? text : `${text} ${unit}`);
 const verdictOf = ({ met }: FigureRecord): string => (met === undefined ? '' : met ? '<br>reached' : '<br>**missed**');
 
-/** Four columns: more do not fit the width of a page. */
+/** Row of four columns: more do not fit the width of a page. */
 function row(record: FigureRecord, command: number): string {
   const { what, reach, seen, unit, when, commit, note } = record;
   const figure = note === undefined ? what : `${what}<br>_${note}_`;

@@ -8,7 +8,7 @@ import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 import type { LogsOptions } from '../flags/job-flags.ts';
 
-/** Wall time between two looks at a log that may grow. */
+/** Wall time between two polls of a log that may grow. */
 const POLL_MS = 300;
 
 export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }, [job = ''], options) => {
@@ -37,9 +37,7 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
   if (!asJson && last !== null) await noteFailure(engine, { job, last, output });
 };
 
-/**
- * Why the attempt failed, on standard error; with the end of its standard error where that was not what was asked for.
- */
+/** Reason of a failed attempt on standard error, with the end of its own standard error unless that was asked for. */
 async function noteFailure(
   engine: Client,
   { job, last, output }: { readonly job: string; readonly last: LogView; readonly output: Output },
@@ -50,7 +48,7 @@ async function noteFailure(
   if (last.stream === 'stderr' || last.merged) return;
   const query = { stage: last.stage, task: last.index };
   const [failure] = (await engine.get<FailureList>(routes.failures(job), query)).items;
-  // Of an earlier attempt only the reason is known here.
+  // The reason of an earlier attempt is not known here.
   if (failure?.attempt !== last.number) return;
   if (failure.stderr === null) output.note('it wrote nothing to standard error');
   else
@@ -107,7 +105,7 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
   }
 }
 
-/** Null when following and the task has not started yet. */
+/** Log of a task's attempt. Null when following a task that has not started. */
 async function read(engine: Client, job: string, query: Query, follow: boolean): Promise<LogView | null> {
   try {
     return await engine.get<LogView>(routes.logs(job), query);
@@ -123,7 +121,10 @@ async function jobIsOver(engine: Client, job: string): Promise<boolean> {
   return finishedAt !== null;
 }
 
-/** A failure may be tried again; a task that used up its retries ends its job, so the job's state tells. */
+/**
+ * True once the task has no further attempt. A failed task may be tried again; the job's state tells that its retries
+ * are used up.
+ */
 async function taskIsOver(engine: Client, job: string, view: LogView): Promise<boolean> {
   const { items } = await engine.get<AttemptList>(routes.attempts(job), { stage: view.stage, task: view.index });
   if (items.some((a) => a.outcome === 'succeeded')) return true;

@@ -3,7 +3,7 @@ import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
 import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../flags/job-flags.ts';
 
-/** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
+/** Adds commands on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {
   addSubmit(program, world, finish);
   addQuestions(program, world, finish);
@@ -92,7 +92,7 @@ function addLogs(program: Command, world: World, finish: (code: number) => void)
       ),
     )
     .option('--stderr', 'standard error instead of standard output')
-    .option('-f, --follow', 'go on until the task is over, through its next attempts too')
+    .option('-f, --follow', 'follow the task until it is over, through later attempts')
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb logs nightly-render --stage frames --task 7 --follow')
     .action(lazily<LogsOptions>(world, finish, async () => (await import('../actions/logs.ts')).logs));
@@ -102,7 +102,7 @@ function addChanges(program: Command, world: World, finish: (code: number) => vo
   program
     .command('cancel')
     .summary('stop a job')
-    .description('Stops a job: its running tasks are told to end, the others never start. What is done stays done.')
+    .description('Stops a job: its running tasks are stopped, the others never start. Finished tasks stay finished.')
     .argument('<job>', 'id or name')
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb cancel nightly-render')
@@ -112,7 +112,7 @@ function addChanges(program: Command, world: World, finish: (code: number) => vo
     .command('release')
     .summary('let a held job be decided on again')
     .description(
-      'Lets a held job be decided on again. The scheduler holds a job that keeps its decisions from being made, so that all others go on; `ebb status` says why. Should it do so again, it is held again.',
+      'Releases a held job for a new decision. The scheduler holds a job on which a decision fails, so that all others go on; `ebb status` shows why. If it fails again, the job is held again.',
     )
     .argument('<job>', 'id or name')
     .option('--json', 'print as JSON')

@@ -6,10 +6,7 @@ import type { Comparison, Difference, PresetFigures } from '../../report/figures
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 
-/**
- * What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next
- * step.
- */
+/** Summary of `ebb simulate`: presets side by side, their certainty, problems, and the next step. */
 export function simulationSummary(output: Paint, comparison: Comparison, report: string | null): string {
   const { colors } = output;
   const { presets, differences, method, warnings } = comparison;
@@ -25,7 +22,7 @@ export function simulationSummary(output: Paint, comparison: Comparison, report:
   return parts.join('\n');
 }
 
-/** One row for each preset; an interval stands below its figure, so that the table fits a terminal. */
+/** One row per preset. Intervals stand below their figure, so that the table fits a terminal. */
 export function presetsTable(output: Paint, presets: readonly PresetFigures[]): string {
   const { colors } = output;
   const figure = (of: Estimate | null, format: (x: number) => string): string => {
@@ -60,7 +57,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
   return table(output, known, presets, 'no preset was simulated');
 }
 
-/** What the short titles of the table mean. */
+/** Legend of the short titles. */
 const LEGEND =
   'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative or idle; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, SPECULATIVE, IDLE: of the cost, work that was lost, attempts beside the first to succeed, and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
@@ -77,7 +74,7 @@ const right = (title: string, cell: (p: PresetFigures) => string, optional?: num
 const valueText = (of: Estimate | null, format: (x: number) => string): string =>
   of === null || of.value === null ? NOTHING : format(of.value);
 
-/** Null where there is no interval, or its ends read alike and add nothing to the figure. */
+/** Null without an interval, or if both ends read alike. */
 function rangeText(of: Estimate | null, format: (x: number) => string): string | null {
   if (of === null || of.interval === null) return null;
   const [low, high] = [format(of.interval.low), format(of.interval.high)];
@@ -93,7 +90,8 @@ const ratio = (x: number): string => x.toPrecision(3);
 const oneDigit = (x: number): string => String(Number(x.toFixed(1)));
 
 /**
- * The cheapest preset that could be chosen against each other one; all pairs, as in the report, where none could be.
+ * Comparisons of the cheapest eligible preset with each other one. Without an eligible preset all pairs, as in the
+ * report.
  */
 function ofTheCheapest({ presets, differences }: Comparison): readonly Difference[] {
   const [cheapest] = choices(presets);
@@ -121,7 +119,7 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-/** The sign is that of what is shown. */
+/** Difference with its sign as displayed. */
 function points(x: number): string {
   const shown = Number((x * 100).toFixed(2));
   return `${shown > 0 ? '+' : ''}${shown} pp`;

@@ -19,6 +19,7 @@ import { holdJob } from '../observe/holding.ts';
 import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
 import { endBackOff, backOff, backOffQuota, type BackOffContext } from '../observe/back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
+import { rateText } from '../../domain/pool.ts';
 
 /**
  * Writes a plan into the state: every effect as an intent without outcome, with its consequences. All of it is
@@ -107,7 +108,7 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         ...(effect.forecast === undefined ? {} : { forecast: effect.forecast }),
       });
       state.event('instance-requested', at, {
-        text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${raw(effect.bid).toFixed(4)} USD/h`}: ${effect.reason}`,
+        text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${rateText(effect.bid)} USD/h`}: ${effect.reason}`,
         data: { instance: effect.instance, pool: effect.pool },
       });
       return;

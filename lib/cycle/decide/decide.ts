@@ -5,7 +5,7 @@ import type { DecisionContext } from '../../policy/contracts.ts';
 import { leftOfEach, type LeftOf } from '../../policy/left-of.ts';
 import { explain } from '../explain/explain.ts';
 import { Purse } from '../money/purse.ts';
-import { withoutArrivals } from './arrivals.ts';
+import { withoutArrivals } from './arriving-moves.ts';
 import { placeCopies } from './copies.ts';
 import { buyForCopies } from './copy-purchases.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';

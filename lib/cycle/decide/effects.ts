@@ -1,15 +1,6 @@
 /** Effects of a plan, each with its key. */
 import { invariant } from '../../kernel/errors.ts';
-import {
-  effectKey,
-  instanceOf,
-  launchKey,
-  type EffectKey,
-  type GroupId,
-  type InstanceId,
-  type JobId,
-  type PlanId,
-} from '../../kernel/ids.ts';
+import { effectKey, instanceOf, type GroupId, type InstanceId, type JobId } from '../../kernel/ids.ts';
 import type { TaskRef } from '../../domain/job.ts';
 import type { Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
 import { memberOf, type Snapshot } from '../../domain/snapshot.ts';
@@ -19,6 +10,7 @@ import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import type { Stop } from './stops.ts';
+import { allocationKey, launchKey } from '../../domain/launch-keys.ts';
 
 export function effectsOf<S>(
   input: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts'>,
@@ -79,9 +71,6 @@ export function effectsOf<S>(
   }
   return effects;
 }
-
-/** Name of the nth purchase of a plan. */
-export const allocationKey = (plan: PlanId, purchase: number): EffectKey => effectKey(`${plan}/launch/${purchase}`);
 
 /** Attempts of each task that was tried among these; others of the same index may be there too. */
 function attemptsSoFar(snapshot: Snapshot, starts: readonly ReadyStart[]): ReadonlyMap<string, number> {

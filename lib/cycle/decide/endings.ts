@@ -1,25 +1,13 @@
 import type { GroupId, JobId } from '../../kernel/ids.ts';
-import {
-  ZERO_USD,
-  gt,
-  hoursIn,
-  isoOf,
-  least,
-  lte,
-  plus,
-  raw,
-  seconds,
-  type EpochMs,
-  type Seconds,
-} from '../../kernel/units.ts';
+import { gt, hoursIn, isoOf, least, lte, plus, raw, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
-import { meanToDo, quantileToDo } from '../../domain/work-to-do.ts';
+import { meanToDo, quantileToDoS } from '../../domain/work-to-do.ts';
 import { isEnding, type Job } from '../../domain/job.ts';
 import type { UtilityCurve } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
-import type { PendingGroup } from '../../domain/snapshot.ts';
+import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from './deliberation.ts';
 import { settleOrHold } from '../observe/observe.ts';
@@ -113,8 +101,7 @@ function unaffordable(
   { job, groups }: { readonly job: Job; readonly groups: readonly PendingGroup[] },
   { config, lastRanMs, buys }: EndingContext,
 ): string | null {
-  const limitUsd = raw(job.spec.maxCostUsd ?? ZERO_USD);
-  const spentUsd = raw(d.snapshot.spentUsd.get(job.id) ?? ZERO_USD);
+  const { limitUsd, spentUsd } = limitOf(d.snapshot, job.id) ?? { limitUsd: 0, spentUsd: 0 };
   const pools = buys === undefined ? d.snapshot.pools : d.snapshot.pools.filter(({ pool }) => buys(pool));
   const of = { pools, config };
   const sharesUsd = groups.reduce((sum, g) => sum + g.count * leastTaskUsd(d, g, of), 0);
@@ -172,8 +159,7 @@ function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], { po
     for (const g of groups) {
       const forecast = d.forecasts.runtime.get(`${g.job}/${g.stage.name}`);
       if (forecast === undefined || !may(g, view.pool)) continue;
-      const heldS =
-        config.startDelayMaxS + Math.max(exitS([g.stage], config), raw(quantileToDo(forecast.runtime, g, 0.5)));
+      const heldS = config.startDelayMaxS + Math.max(exitS([g.stage], config), quantileToDoS(forecast.runtime, g, 0.5));
       leastUsd = Math.min(leastUsd, usdFor(chargedS(heldS, config), lowestPrice(d, view, config)));
     }
   }

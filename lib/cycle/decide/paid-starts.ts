@@ -1,9 +1,8 @@
-import { raw } from '../../kernel/units.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import { quantileToDo } from '../../domain/work-to-do.ts';
+import { quantileToDoS } from '../../domain/work-to-do.ts';
 import type { OrderInput, OrderPolicy, Started } from '../../policy/contracts.ts';
 import { MOST_ROUNDS, type Purse } from '../money/purse.ts';
 
@@ -44,5 +43,5 @@ function startsWithout(starts: Allotment['starts'], fewer: ReadonlyMap<GroupId, 
 /** A task's own running time still to come, seconds: the median. */
 function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
   const forecast = runtime.get(`${group.job}/${group.stage.name}`);
-  return forecast === undefined ? 0 : raw(quantileToDo(forecast.runtime, group, 0.5));
+  return forecast === undefined ? 0 : quantileToDoS(forecast.runtime, group, 0.5);
 }

@@ -1,4 +1,4 @@
-/** Stops of attempts: of jobs that end, of broken gangs, of the plan's pre-emptions, and of moves that begin. */
+/** Stops of attempts: of jobs that end, of broken gangs, of the plan's preemptions, and of moves that begin. */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';

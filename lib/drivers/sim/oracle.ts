@@ -18,7 +18,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import { distribution, type Distribution } from '../../domain/distribution.ts';
 import { NEVER_INTERRUPTED, type Offer } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
-import { bidNumber, type Pool } from '../../domain/pool.ts';
+import { bidNumber, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 import { countFits, fits } from '../../domain/resources.ts';
 import {
   membersOf,
@@ -53,9 +53,9 @@ import {
   raw,
   seconds,
   secondsBetween,
-  sub,
   usdPerHour,
   type EpochMs,
+  excess,
 } from '../../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
 import { hasSpot, strategyPlan, type Choice } from '../../stages/plan/strategy.ts';
@@ -292,7 +292,7 @@ class Strategies {
     if (view.instance.state !== 'ready') return null;
     const wanted = { ...of, deadlineMs: of.deadlineMs, job: attempt.job, stage };
     const runtimeS = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
-    const leftS = Math.max(0, raw(sub(add(runtimeS, this.#truth.setupS), workDoneS(running, of.nowMs))));
+    const leftS = excess(add(runtimeS, this.#truth.setupS), workDoneS(running, of.nowMs));
     const best = this.#of(wanted).best(secondOf(of.nowMs), leftS, on);
     if (best === 'nowhere' || best === on) return null;
     const reason = `its cheapest strategy goes on on ${best === 'spot' ? 'spot' : 'on-demand'} now`;
@@ -337,7 +337,7 @@ class Strategies {
       usd / Math.max(1, Math.min(stage.tasks, countFits(stage.resources, pool.type.capacity))) / 3600;
     const nonInterruptible = suited
       .filter((p) => p.option === 'on-demand')
-      .reduce((least, p) => Math.min(least, perS(p, raw(p.onDemandUsdPerHour))), Infinity);
+      .reduce((least, p) => Math.min(least, perS(p, onDemandUsdOf(p))), Infinity);
     const spot = suited.filter((p) => p.option === 'spot');
     return {
       nonInterruptibleUsdPerS: nonInterruptible === Infinity ? null : nonInterruptible,

@@ -10,7 +10,7 @@ import type { StageForecasts } from '../../domain/forecasts.ts';
 import type { TaskRef } from '../../domain/job.ts';
 import type { Allotment, Placement, Purchase, StartOption, Worth } from '../../domain/plan.ts';
 import { isBid, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
-import { fits, minusResources, type Resources } from '../../domain/resources.ts';
+import { fits, minusResources, type Resources, milliCpuIn } from '../../domain/resources.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraiseContext,
@@ -378,7 +378,7 @@ function bought(
 
 /** Held and purchased vCPUs stay within the limit. */
 function tooMany(purchases: readonly Purchase[], snapshot: Snapshot, pools: ReadonlyMap<PoolId, PoolView>): Fault {
-  const vcpusOf = (pool: Pool | undefined): number => (pool === undefined ? 0 : raw(pool.type.capacity.cpu) / 1000);
+  const vcpusOf = (pool: Pool | undefined): number => (pool === undefined ? 0 : milliCpuIn(pool.type.capacity) / 1000);
   let held = 0;
   for (const { pool } of snapshot.instances.values()) held += vcpusOf(pool);
   let vcpus = held;

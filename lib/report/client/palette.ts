@@ -1,4 +1,4 @@
-/** Colours of the report in its two themes: hues of Okabe and Ito, which are told apart also without colour vision. */
+/** Colours of the report in two themes: hues of Okabe and Ito, distinct also without colour vision. */
 export interface Palette {
   readonly background: string;
   readonly panel: string;
@@ -15,7 +15,7 @@ export interface Palette {
   readonly reserved: string;
   readonly onDemand: string;
   readonly spot: string;
-  /** Of presets, in their order. */
+  /** Colours of presets, in their order. */
   readonly series: readonly string[];
 }
 

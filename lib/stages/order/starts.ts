@@ -13,7 +13,9 @@
  *    the earliest deadline before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance
  * for quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all,
- * would be undone and repeated by each of the next plans.
+ * would be undone and repeated by each of the next plans. Nor is a task preempted for another of its own stage,
+ * whatever the plan says of their remaining times: both have to run, so nothing but the work done would be gained or
+ * lost.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';

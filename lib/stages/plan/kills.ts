@@ -1,9 +1,12 @@
 /**
- * Preemptible work as kills (KillnCk with the capacity that each unit returns): - attempts alike, one per unit: their
- * needs return to their pool's room until they would have ended by themselves; - a gang, all of it with one unit: half
- * a gang makes no progress; - an instance with nothing but such attempts, or with none: its vCPUs return to the quota,
- * its free room goes. An attempt is stopped once: where both of the first and third apply, a non-renewable partition
- * counts the attempts.
+ * Preemptible work as kills: KillnCk with the capacity that each unit returns. A kill is one of these:
+ *
+ * - equal attempts, one per unit: their needs return to the room of their pool until they would have ended anyway;
+ * - a gang, all of it with one unit: half a gang makes no progress;
+ * - an instance with such attempts only, or with none: its vCPUs return to the quota, and its free room goes.
+ *
+ * An attempt is stopped once. Where the first and the third kind include it, a non-renewable partition counts the
+ * attempts.
  */
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { vector } from '../../domain/resources.ts';

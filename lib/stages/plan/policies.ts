@@ -8,7 +8,7 @@ import { withoutExchanges } from './without-exchanges.ts';
 
 const WINDOW = ['lookAheadSlots', 'slotS', 'maxLateProbability'] as const;
 
-/** Starts, waits and pre-emptions, now and in the look-ahead window. */
+/** Starts, waits and preemptions, now and in the look-ahead window. */
 export const PLAN = [
   policy(
     'plan',

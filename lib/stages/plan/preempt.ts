@@ -6,7 +6,7 @@
  * begins at the work's own value: work stops only under contention, and then nothing promises that it starts again in
  * time. The epsilon is the paper's too: running work is never exchanged for equal waiting work.
  */
-import { plus, raw, seconds, sub } from '../../kernel/units.ts';
+import { plus, raw, seconds, excess } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import type { PreemptOption } from '../../domain/plan.ts';
@@ -16,6 +16,7 @@ import type { PlanInput } from '../../policy/contracts.ts';
 import { begunBy, expectToDo } from '../../domain/work-to-do.ts';
 import { hasSettled, meanLeftS } from '../../policy/work-left.ts';
 import { worthAt } from '../../domain/utility.ts';
+import { onDemandUsdOf } from '../../domain/pool.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
 export const EPSILON_USD = 1e-4;
@@ -50,15 +51,14 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
   const of = begunBy(running, snapshot.nowMs);
-  const againS = raw(sub(of.keptS, workKeptS(running, snapshot.nowMs)));
+  const againS = excess(of.keptS, workKeptS(running, snapshot.nowMs));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has
   // them).
   const worthIn = (s: number): number => worthAt(worth.curve, plus(snapshot.nowMs, seconds(s)));
   const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
   const leftS = meanLeftS(running, input);
-  const usdPerS =
-    (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
+  const usdPerS = (onDemandUsdOf(view.pool) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
   const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;

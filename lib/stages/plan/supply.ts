@@ -10,10 +10,10 @@
  *    with. What is bought beyond the quota is refused by the market and waits one cycle.
  *  - `budget_<job>`: USD that the job may still spend (non-renewable).
  *
- * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
+ * Instances stay in `room` over the whole window; one with nothing but preemptible work can be given up as a whole,
  * which returns its vCPUs to the quota (problem.ts).
  */
-import { ZERO_USD, raw, sub } from '../../kernel/units.ts';
+
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { isLive } from '../../domain/instance.ts';
 import {
@@ -26,7 +26,7 @@ import {
   vector,
   type Resources,
 } from '../../domain/resources.ts';
-import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
+import { instanceParts, type InstanceView, limitOf } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
 import { mayYield, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
@@ -208,13 +208,13 @@ function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
  */
 export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
   const left = new Map<JobId, number>();
-  const { jobs, groups, spentUsd } = input.snapshot;
   let committed: ReadonlyMap<JobId, number> | null = null;
-  for (const { job } of groups) {
-    const limit = jobs.get(job)?.spec.maxCostUsd ?? null;
-    if (limit === null || left.has(job)) continue;
+  for (const { job } of input.snapshot.groups) {
+    if (left.has(job)) continue;
+    const of = limitOf(input.snapshot, job);
+    if (of === null) continue;
     committed ??= committedUsd(input);
-    left.set(job, Math.max(0, raw(sub(limit, spentUsd.get(job) ?? ZERO_USD)) - (committed.get(job) ?? 0)));
+    left.set(job, Math.max(0, of.limitUsd - of.spentUsd - (committed.get(job) ?? 0)));
   }
   return left;
 }

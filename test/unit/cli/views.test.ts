@@ -233,7 +233,7 @@ describe('the closing summary', () => {
     elapsedS: 9000,
   };
 
-  it('counts interruptions apart from pre-emptions and failures, and only lost work as redone', () => {
+  it('counts interruptions apart from preemptions and failures, and only lost work as redone', () => {
     expect(figures(result)).toMatchObject({ interruptions: 1, preemptions: 1, failures: 1, redoneS: 120, saved: 0.75 });
     expect(figures(result)).toMatchObject({ instancesLost: 1, tasksMoved: 1, savedWithoutRefunds: 0.7 });
   });
@@ -246,7 +246,7 @@ describe('the closing summary', () => {
       /^cost +\$1\.00 \(\$0\.3000 of it starting up and idle\), after refunds of \$0\.2000 for .*first hour$/m,
     );
     expect(shown).toMatch(/^on on-demand +\$4\.00: 75% saved \(without refunds 70%\)$/m);
-    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 pre-emption, 1 failed attempt$/m);
+    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 preemption, 1 failed attempt$/m);
     expect(shown).toMatch(/^wasted work +\$0\.1000, 2m 00s done again$/m);
   });
 

@@ -238,7 +238,7 @@ describe('intervals', () => {
 
 describe('what is wrong', () => {
   it('no runs, or the same one twice', () => {
-    expect(() => compare([])).toThrow('there is no run');
+    expect(() => compare([])).toThrow('no run to compare');
     expect(() => compare([run('p', 1, 1, 3), run('p', 1, 1, 4)])).toThrow('same preset, window and seed');
   });
 

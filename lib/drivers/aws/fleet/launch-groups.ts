@@ -5,9 +5,9 @@
  * A launch's group follows from its key alone. So a plan that is repeated after a crash has the same groups and client
  * tokens, whichever launches are still open.
  */
-import { launchOrdinal } from '../../../kernel/ids.ts';
 import { isBoughtAs } from '../../../domain/pool.ts';
 import type { LaunchRequest } from '../../../ports/fleet.ts';
+import { ordinalOfLaunch } from '../../../domain/launch-keys.ts';
 
 /**
  * Largest group. A throttled request fails as a whole, so a very large one would fail repeatedly. One step of the cycle
@@ -24,7 +24,7 @@ export interface LaunchGroup {
 /** Name of the group of a launch; null for a launch that is bought alone. */
 export function groupOf({ key, allocation, pool }: Pick<LaunchRequest, 'key' | 'allocation' | 'pool'>): string | null {
   if (allocation === undefined || isBoughtAs(pool, 'reserved')) return null;
-  const ordinal = launchOrdinal(key, allocation);
+  const ordinal = ordinalOfLaunch(key, allocation);
   return ordinal === null ? null : `${allocation}/${Math.floor(ordinal / GROUP_SIZE)}`;
 }
 

@@ -1,6 +1,6 @@
 import { epochMs, least, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
 import { poolId, type PoolId } from '../../../kernel/ids.ts';
-import { poolParts, type InstanceType, type Pool } from '../../../domain/pool.ts';
+import { onDemandUsdOf, poolParts, type InstanceType, type Pool } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
 import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
@@ -133,7 +133,7 @@ export class AwsMarket {
         {
           type: offeredType(entry.type),
           zone,
-          onDemandUsdPerHour: list?.usdPerHour[type] ?? raw(entry.onDemandUsdPerHour),
+          onDemandUsdPerHour: list?.usdPerHour[type] ?? onDemandUsdOf(entry),
           prices: prices.get(key) ?? NO_PRICES,
           availability: null,
           ...(there === undefined ? {} : { reserved: { instances: there, usdPerHour: 0 } }),
@@ -154,7 +154,7 @@ const NO_PRICES: SpotMarket['prices'] = { atMs: new Float64Array(0), usdPerHour:
 /** Trace with the prices of reserved pools. */
 function withReserved(trace: MarketTrace, reserved: readonly ReservedPool[]): MarketTrace {
   if (reserved.length === 0) return trace;
-  const onDemand = new Map(trace.pools.map((p) => [p.id, raw(p.onDemandUsdPerHour)]));
+  const onDemand = new Map(trace.pools.map((p) => [p.id, onDemandUsdOf(p)]));
   const prices = new Map(reserved.map((p) => [poolOf(p), reservedPrices(p, onDemand.get(poolOf(p)) ?? 0)] as const));
   return { ...trace, prices: (pool) => prices.get(pool) ?? trace.prices(pool) };
 }

@@ -6,7 +6,7 @@ import { isOver } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../../../domain/snapshot.ts';
 import type { MarketForecast } from '../../../domain/forecasts.ts';
-import { usdPerHourOf, type PurchaseOption } from '../../../domain/pool.ts';
+import { usdPerHourOf, type PurchaseOption, onDemandUsdOf } from '../../../domain/pool.ts';
 import { driftOf, type Drift, type DriftRisk } from '../../../market/forecast/drift.ts';
 import type { Change, Store } from '../../../ports/store.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
@@ -39,7 +39,7 @@ export async function measureSnapshot(
     const rate = priceOf(view, market, nowMs);
     rates.set(view.pool.option, (rates.get(view.pool.option) ?? 0) + rate);
     // Reservations are paid for whether used or not, so their use saves nothing.
-    onDemandRate += view.pool.option === 'reserved' ? rate : raw(view.pool.onDemandUsdPerHour);
+    onDemandRate += view.pool.option === 'reserved' ? rate : onDemandUsdOf(view.pool);
     accruedUsd += (rate * Math.max(0, raw(nowMs) - Math.max(raw(launchedMs), startOfDay(raw(nowMs))))) / 3_600_000;
   }
   for (const option of ['spot', 'on-demand'] as const) measure('spendRate', rates.get(option) ?? 0, option);

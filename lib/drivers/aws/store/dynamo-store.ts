@@ -1,3 +1,4 @@
+import { compareText } from '../../../kernel/compare.ts';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -347,7 +348,7 @@ export class DynamoStore implements Store {
         const { commits } = await this.#journal.head();
         return (await this.#documents.at(this.#journal, commits)).memory(prefix);
       });
-      const rows = [...found].sort((a, b) => ascending(a.key, b.key));
+      const rows = [...found].sort((a, b) => compareText(a.key, b.key));
       return new Map(rows.map((row) => [row.key, row.value]));
     });
   }
@@ -366,8 +367,6 @@ export class DynamoStore implements Store {
 /** True if a cycle would have nothing to do. */
 const isNothingLeft = ({ jobs, tasks, attempts, instances, openEffects }: ActiveState): boolean =>
   [jobs, tasks, attempts, instances, openEffects].every((list) => list.length === 0);
-
-const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** True if the log lacks a changed job: it may have been submitted just now. */
 async function concernsUnknownJobs({ documents }: Parts, changes: readonly Change[]): Promise<boolean> {

@@ -1,4 +1,5 @@
 /** The table as of one commit: stored items, with the writes of uncompacted commits laid over them. */
+import { compareText } from '../../../kernel/compare.ts';
 import { numberOf, textAt, type Item } from './codec.ts';
 import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
@@ -66,7 +67,7 @@ export class View implements Reader {
       else all.set(sk, item);
     }
     const sign = descending ? -1 : 1;
-    return [...all.values()].sort((a, b) => sign * inOrder(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
+    return [...all.values()].sort((a, b) => sign * compareText(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
   }
 
   #laidOver(stored: Item | undefined, fold: Fold | undefined): Item | undefined {
@@ -89,8 +90,6 @@ export class View implements Reader {
     return [...all.values()].sort((a, b) => b.arrival - a.arrival).slice(0, limit);
   }
 }
-
-const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 const isWithin = (sk: string, { prefix = '', from = '', to }: Range): boolean =>
   sk.startsWith(prefix) && sk >= from && (to === undefined || sk <= to);

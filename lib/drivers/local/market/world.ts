@@ -6,7 +6,7 @@ import { epochMs, isoOf, raw } from '../../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../market/default-market.ts';
-import type { MarketTrace } from '../../../market/trace.ts';
+import { spanOf, type MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
 import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
 import { loadPolicies } from '../policies/load-policies.ts';
@@ -175,7 +175,8 @@ function anchorOf(
 
 function startOf(trace: MarketTrace, fromMs: number | null, isDefault: boolean): number {
   if (fromMs === null) return raw(isDefault ? defaultMarketStartMs : trace.startMs);
-  if (fromMs >= raw(trace.startMs) && fromMs < raw(trace.endMs)) return fromMs;
+  const { startMs, endMs } = spanOf(trace);
+  if (fromMs >= startMs && fromMs < endMs) return fromMs;
   throw new EbbError('usage', {
     what: '--from lies outside the market',
     got: isoOf(epochMs(fromMs)),

@@ -1,4 +1,4 @@
-/** What `ebb simulate` was asked for, as one order for each simulation. */
+/** Orders of `ebb simulate`: one per simulation. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
@@ -13,29 +13,26 @@ import { decidersNamed } from '../../drivers/sim/deciders.ts';
 import { isSynthetic } from '../../workload/synthetic.ts';
 import { givenSettings } from '../engine-options.ts';
 import { marketOf } from './compose-simulation.ts';
-import type { RunOrder } from './order.ts';
+import type { RunOrder } from './run-order.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 const DEFAULT_WORKLOAD = 'synthetic:jobs=200';
 const DEFAULT_PRESET = 'ebbtide';
-/** So many that a limit does not bind where nobody set one. */
+/** Default vCPU limit, too high to bind. */
 const DEFAULT_VCPUS = 100_000;
 const DEFAULT_GAP_S = 5;
-/** Outcomes are held until all are there: some 100 KB each, and a row for each job. */
+/** Most simulations: outcomes are held in memory, some 100 KB each plus a row per job. */
 export const MOST_RUNS = 10_000;
 
 export interface Ordered {
   readonly orders: readonly RunOrder[];
-  /** Where the report goes, links followed; null: nowhere. */
+  /** Path of the report, links resolved; null: none. */
   readonly report: string | null;
 }
 
-/**
- * Everything that can be found wrong without simulating is: presets, settings, files, windows, market. Throws EbbError
- * `usage`.
- */
+/** Checks everything that needs no simulation: presets, settings, files, windows, market. Throws EbbError `usage`. */
 export async function ordersOf(options: SimulateOptions, cwd: string): Promise<Ordered> {
   const { presets, settings } = await decidingOf(options, cwd);
   const path = (given: string | undefined): string | null => (given === undefined ? null : resolve(cwd, given));
@@ -71,19 +68,19 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   return { orders, report: files.report };
 }
 
-/** Null: a generated one, or there is no record. */
+/** Market of a record; null: a generated one, or no record. */
 function marketOfRecord(record: WorldRecord | null): string | null {
   const market = record?.market ?? null;
   if (market === null || existsSync(market)) return market;
   throw new EbbError('market.invalid', {
-    what: 'the market that the record was made on is not there any more',
+    what: 'the market of the record no longer exists',
     got: market,
     next: 'put it back, or name another one by --market',
   });
 }
 
 interface Deciding {
-  /** Null: what a record was decided by, else the default. */
+  /** Presets; null: the one of the record, else the default. */
   readonly presets: readonly (string | null)[];
   readonly settings: Partial<SchedulerConfig>;
 }
@@ -102,7 +99,7 @@ async function decidingOf(options: SimulateOptions, cwd: string): Promise<Decidi
   return { presets: names, settings };
 }
 
-/** What only says something of a workload that is read. */
+/** Options for workloads that are read from files. */
 const READING = ['scale', 'jobsLimit', 'workloadOption'] as const;
 
 function expectOneSource(options: SimulateOptions): void {
@@ -127,7 +124,7 @@ function expectOneSource(options: SimulateOptions): void {
   }
 }
 
-/** Of the decisions: a record's own where one is replayed, but for what is given. */
+/** Decision settings: in a replay those of the record, with the given ones over them. */
 function termsOf(
   options: SimulateOptions,
   of: { readonly settings: Partial<SchedulerConfig>; readonly record: WorldRecord | null; readonly trace: MarketTrace },
@@ -143,7 +140,7 @@ function termsOf(
   return { config: { ...recorded, restoreS, turnoverS, ...settings }, vcpus, minGapS: gap };
 }
 
-/** Null: when the first recorded job was submitted. */
+/** Starts of windows; null: the first recorded submission. */
 function windowsOf(
   { windows, from, to, replay }: SimulateOptions,
   trace: MarketTrace,
@@ -172,7 +169,7 @@ function expectPossible(runs: number, log: string | null): void {
   }
 }
 
-/** Names of generated workloads are no paths. */
+/** Workload by path; names of generated workloads are no paths. */
 function workloadOf({ workload = DEFAULT_WORKLOAD }: SimulateOptions, cwd: string): string {
   return isSynthetic(workload) ? workload : resolve(cwd, workload);
 }

@@ -4,34 +4,34 @@ import type { WorkloadOptions } from '../../workload/options.ts';
 import type { WorkloadReport } from '../../workload/workload.ts';
 import type { RunOutcome } from '../../report/outcome.ts';
 
-/** One simulation as data: all that a thread needs to compose it. */
+/** Order of one simulation: all data from which a thread composes it. */
 export interface RunOrder {
   readonly preset: string;
   readonly seed: number;
-  /** Where jobs come from: what the user named, or a directory that an engine left behind. */
+  /** Source of jobs: a workload, or the directory of an engine. */
   readonly workload: { readonly path: string; readonly options: WorkloadOptions } | { readonly replay: string };
   /** Absolute path; null: the generated market of `marketSeed`. */
   readonly market: string | null;
   readonly marketSeed: number;
-  /** Whether each seed has a generated market of its own. */
+  /** True if each seed generates a market of its own. */
   readonly ownMarkets: boolean;
-  /** An engine's directory, whose own models may be asked. */
+  /** Directory of an engine, with its models. */
   readonly dir: string;
-  /** Where converted markets are kept. */
+  /** Cache of converted markets. */
   readonly cache: string;
-  /** Epoch ms; null: when the first recorded job was submitted. */
+  /** Start, epoch ms; null: the first recorded submission. */
   readonly fromMs: number | null;
-  /** Epoch ms; null: at the end of the market. */
+  /** End, epoch ms; null: the end of the market. */
   readonly toMs: number | null;
   readonly config: Partial<SchedulerConfig>;
   readonly vcpus: number;
   readonly minGapS: number;
   readonly setupS: number;
-  /** File that gets every event as a JSON line; null: none. */
+  /** Log file with a JSON line per event; null: none. */
   readonly log: string | null;
 }
 
-/** What a thread sends back. */
+/** Messages of a simulation's thread. */
 export type FromRun =
   | {
       readonly is: 'progress';
@@ -41,12 +41,12 @@ export type FromRun =
       readonly steps: number;
       readonly submitted: number;
       readonly arrived: number;
-      /** Of the workload; null: not known before it is read to its end. */
+      /** Upper bound of jobs of the workload; null: unknown before it is read. */
       readonly mostJobs: number | null;
     }
   | { readonly is: 'done'; readonly result: RunResult }
   | { readonly is: 'failed'; readonly error: PlainError };
-/** Ends the simulation where it stands. */
+/** Message that stops the simulation at its present time. */
 export interface ToRun {
   readonly why: string;
 }
@@ -54,9 +54,9 @@ export interface ToRun {
 export interface RunResult {
   readonly outcome: RunOutcome;
   readonly workload: WorkloadFacts;
-  /** What was assumed when the market was imported, and how it is billed. */
+  /** Assumptions of the market's import, and its billing. */
   readonly marketNotes: readonly string[];
-  /** Real time, s. */
+  /** Wall time, s. */
   readonly tookS: number;
 }
 
@@ -67,7 +67,7 @@ export interface WorkloadFacts {
   readonly report: WorkloadReport;
 }
 
-/** Errors lose their class on the way between threads. */
+/** Error as data: errors lose their class between threads. */
 export interface PlainError {
   readonly known: { readonly code: ErrorCode; readonly facts: ErrorFacts } | null;
   readonly message: string;

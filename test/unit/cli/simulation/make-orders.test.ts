@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { ordersOf } from '../../../../lib/cli/simulation/orders.ts';
+import { ordersOf } from '../../../../lib/cli/simulation/make-orders.ts';
 import { writeWorldRecord } from '../../../../lib/drivers/local/market/world-record.ts';
 import type { SimulateOptions } from '../../../../lib/cli/flags/simulate-flags.ts';
 

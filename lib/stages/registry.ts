@@ -10,6 +10,7 @@ import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
 import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
+import { withReadOnlyInput } from '../policy/own/read-only.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
@@ -267,8 +268,8 @@ function bind(
   const settings = settingsOf(of, given, { stage, preset });
   const configOf = configWith(settings);
   const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
-  const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
+  const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
   return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
 }
 
@@ -333,10 +334,21 @@ function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
 
+/** A shipped policy of a stage, without a preset. Throws `usage` for an unknown name, with the nearest one. */
+export const shippedPolicy = <Stage extends StageName>(stage: Stage, name: string): Policy<Stage> =>
+  policyNamed(stage, name, {
+    preset: 'of `kit.shipped`',
+    known: { own: {}, ownPolicies: [], others: [] },
+  }) as Policy<Stage>;
+
 const DEPLOYMENT = Symbol('settings of the deployment');
 type ScopedConfig = SchedulerConfig & { readonly [DEPLOYMENT]?: SchedulerConfig };
 
-/** Remembers the last answer, so that settings that stay the same are the same object. */
+/**
+ * Keeps the last answer, so that settings that stay the same are the same object. This is no memory of decisions: the
+ * answer follows from its argument alone, bids are asked for without a decision, and one object is kept for each policy
+ * of a preset.
+ */
 function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['configOf'] {
   const own = Object.entries(settings).filter(([key, value]) => key in schedulerConfig.shape && value !== undefined);
   if (own.length === 0) return (config: ScopedConfig) => config[DEPLOYMENT] ?? config;

@@ -10,6 +10,7 @@ import { countFits, fits, minusResources, plusResources, times } from '../domain
 import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
 import type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
+import { frozen } from '../policy/own/read-only.ts';
 import { shippedPolicy } from './registry.ts';
 
 /** Functions that a policy needs, so that its module imports nothing at run time but types. */
@@ -56,8 +57,9 @@ export const POLICY_KIT: PolicyKit = {
   unsolved,
   whyNotCopied,
   shipped: (stage, name) => {
-    const { settings, decide, ...of } = shippedPolicy(stage, name);
-    return { ...of, stage, settings, decide: (given = {}) => decide(settings.parse(given)) };
+    const { settings, asks, learners, decide, ...of } = shippedPolicy(stage, name);
+    const own = { stage, settings, asks: frozen(asks), learners: frozen(learners) };
+    return { ...of, ...own, decide: (given = {}) => decide(settings.parse(given)) };
   },
   policy: (of) => of,
 };

@@ -108,7 +108,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
   const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
-    guardedBound(bind(stage, spec, { preset: name, known }), { name, known, refusals }),
+    guardedBound(bind(stage, spec, { preset: name, known, refusals }), { name, known, refusals }),
   );
   const policies = bound.flatMap(({ stage, asks, standIn }) =>
     standIn === undefined ? [] : [{ stage, policy: asks.policy, standIn: standIn.asks.policy }],
@@ -233,7 +233,7 @@ function guardedBound(
   const contract = guarded(stage, asNamed(of), asNamed(standIn), refusals);
   const refuse = (why: string) => refusals.add({ stage, policy: asks.policy, why, standIn: standIn.asks.policy });
   const buys = of.buys && guardedBuys(of.buys, refuse);
-  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, ...(buys && { buys }), standIn };
+  return { ...of, contract, ...(buys && { buys }), standIn };
 }
 
 /** The nearest shipped policy along the chain of extended presets, else that of the default preset. */
@@ -253,7 +253,7 @@ const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the 
 function bind(
   stage: StageName,
   spec: PresetSpec,
-  { preset, known }: { readonly preset: string; readonly known: Known },
+  { preset, known, refusals }: { readonly preset: string; readonly known: Known; readonly refusals?: Refusals },
 ): Bound {
   const ref = spec[stage];
   if (ref === undefined) {
@@ -267,8 +267,11 @@ function bind(
   const of = policyNamed(stage, name, { preset, known });
   const settings = settingsOf(of, given, { stage, preset });
   const configOf = configWith(settings);
-  const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
+  const refuse = (why: string): void => {
+    refusals?.add({ stage, policy: of.name, why, standIn: refParts(standInRef(stage, preset, known)).name });
+  };
+  const asks: BoundAsks = { policy: of.name, asks: isShipped ? of.asks : guardedAsks(of.asks, refuse), configOf };
   const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
   return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
 }

@@ -64,6 +64,53 @@ describe('a policy of the user’s own that throws', () => {
   );
 });
 
+it.each([
+  ['an object without a prototype', Object.create(null), 'it threw: something that is no text'],
+  ['a symbol', Symbol('boo'), 'it threw: Symbol(boo)'],
+  ['nothing', undefined, 'it threw: undefined'],
+  ['lines of control characters', 'boo\n\u001b[2J\u0007', 'it threw: boo [2J '],
+])('a policy that throws %s is named all the same', async (_, thrown: unknown, firstWhy) => {
+  const { refusedPolicies } = await runWith('place', () => () => {
+    throw thrown;
+  });
+  expect(refusedPolicies).toMatchObject([{ stage: 'place', firstWhy }]);
+});
+
+it.each([
+  ['a number', () => 5],
+  ['NaN', () => [NaN]],
+  ['too many', () => new Array<string>(1001).fill('uncapped')],
+  ['a promise that is rejected', () => Promise.reject(new Error('later'))],
+])('questions that are %s are refused, and none is asked', async (_, bids) => {
+  const shipped = POLICY_KIT.shipped('appraise', 'cost-and-risk');
+  const asks = { bids, horizon: 'any', prices: true };
+  const of = ownPolicy({ ...shipped, name: 'my-own', about: 'under test', asks }, 'test.ts');
+  const presets = { mine: { extends: 'greedy', appraise: 'my-own' } };
+  const { events, refusedPolicies } = await simulated(jobs(), { deciders: decidersNamed('mine', presets, [of]) });
+  expect(refusedPolicies).toMatchObject([{ stage: 'appraise', firstWhy: expect.stringMatching(/asks\.bids|promise/) }]);
+  expect(typesOf(events)).toEqual(typesOf(whole.events));
+});
+
+it('pools to buy in that are neither yes nor no are refused: it may buy in any', async () => {
+  const shipped = POLICY_KIT.shipped('scale', 'stratus-tributary');
+  const of = ownPolicy({ ...shipped, name: 'my-own', about: 'under test', buys: () => 'maybe' }, 'test.ts');
+  const presets = { mine: { extends: 'greedy', scale: 'my-own' } };
+  const { events, refusedPolicies } = await simulated(jobs(), { deciders: decidersNamed('mine', presets, [of]) });
+  expect(refusedPolicies).toMatchObject([{ firstWhy: '`buys` answers neither true nor false' }]);
+  expect(typesOf(events)).toEqual(typesOf(whole.events));
+});
+
+it('an asynchronous `decide` makes no policy: each call is refused, and nobody hears of its rejection', async () => {
+  const heard: unknown[] = [];
+  const hear = (error: unknown) => void heard.push(error);
+  process.on('unhandledRejection', hear);
+  const { events, refusedPolicies } = await runWith('place', () => Promise.reject(new Error('later')));
+  process.off('unhandledRejection', hear);
+  expect(heard).toEqual([]);
+  expect(refusedPolicies).toMatchObject([{ stage: 'place', firstWhy: expect.stringContaining('is not a function') }]);
+  expect(typesOf(events)).toEqual(typesOf(whole.events));
+});
+
 /** Nonsense by stage: what the answer of the shipped policy becomes, and what is said of it. */
 type Spoil = (answer: never) => unknown;
 const NONSENSE: readonly (readonly [StageName, string, Spoil, string])[] = [

@@ -59,7 +59,7 @@ const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
 /** What lies in the table of a deployment that has done some work, as docs/deploy.md has it: 50 MB. */
 const STORED_GB = 0.05;
-const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+const CYCLE = ['snapshot', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
   options: {
@@ -295,9 +295,9 @@ function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly 
 
 /**
  * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their
- * cost, whenever it happens. With nothing to carry over a sweep writes nothing.
+ * cost, whenever it happens. With nothing to compact a sweep writes nothing.
  */
-const carriesOver = (call: MeteredCall): boolean =>
+const isCompaction = (call: MeteredCall): boolean =>
   functionOf(call.caller) === 'sweep' && call.service === 'dynamodb' && isWrite(call);
 
 function report(of: Metered): void {
@@ -305,7 +305,7 @@ function report(of: Metered): void {
   const busy = within(of.fromMs, of.doneMs);
   // The clock's functions run whether or not there are jobs: they are part of the month.
   const isClocks = (name: string): boolean => ['prices', 'sweep'].includes(functionOf(name) ?? '');
-  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && carriesOver(c)));
+  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && isCompaction(c)));
   const uses = usesOf(
     of.answers.filter((a) => busy(a) && !isClocks(a.name)),
     calls,
@@ -367,7 +367,7 @@ function report(of: Metered): void {
  */
 function idleMonth(of: Metered): Usage {
   const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
-  const calls = of.calls.filter((c) => idle(c) && !carriesOver(c));
+  const calls = of.calls.filter((c) => idle(c) && !isCompaction(c));
   const uses = usesOf(of.answers.filter(idle), calls);
   const pace = { acquire: EVERY.clock, prices: EVERY.prices, sweep: EVERY.sweep } as const;
   const clocked = Object.entries(pace).map(([name, every]) => {

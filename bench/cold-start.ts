@@ -33,7 +33,7 @@ const REACH: Partial<Record<FunctionName, { readonly ms: number; readonly mb: nu
 
 /** Those whose first look at an event refuses an empty one, without a call. */
 const REFUSING: ReadonlySet<FunctionName> = new Set([
-  'look',
+  'snapshot',
   'estimate',
   'forecast',
   'solve',

@@ -33,15 +33,19 @@ export const poolKey = (type: string, zone: string, option: PurchaseOption): Poo
 /** Parts of an id whose pool record is unknown: an instance whose pool has left the market, or a stored row. */
 export function poolParts(id: PoolId): {
   readonly type: string;
-  /** `c5` of `c5.large`. */
   readonly family: string;
   readonly zone: string;
   /** Option as stored; ids of other versions may hold none of the three. */
   readonly option: string;
 } {
   const [type = '', zone = '', option = ''] = id.split('/');
-  return { type, family: type.split('.')[0] ?? type, zone, option };
+  return { type, family: familyOf(type), zone, option };
 }
+
+/** `c5` of `c5.large`. */
+export const familyOf = (type: string): string => type.split('.')[0] ?? type;
+/** True for `c5.metal` and `c7i.metal-24xl`. */
+export const isBareMetal = (type: string): boolean => (type.split('.')[1] ?? '').startsWith('metal');
 
 /** True for a pool with that purchase option. For hot loops: allocates nothing. */
 export const isBoughtAs = (id: PoolId, option: PurchaseOption): boolean => id.endsWith(`/${option}`);

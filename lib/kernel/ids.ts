@@ -47,6 +47,16 @@ export function timeOfText(text: string): number | null {
   return [...text.slice(0, 7)].reduce((sum, c) => sum * 32 + CROCKFORD.indexOf(c), 0) * 1000;
 }
 
+/** Key of the nth launch of an allocation. */
+export const launchKey = (allocation: EffectKey, ordinal: number): EffectKey => effectKey(`${allocation}/${ordinal}`);
+
+/** Ordinal in the key of a launch; null for a key of another form. */
+export function launchOrdinal(key: EffectKey, allocation: EffectKey): number | null {
+  if (!key.startsWith(`${allocation}/`)) return null;
+  const ordinal = key.slice(allocation.length + 1);
+  return /^\d+$/.test(ordinal) ? Number(ordinal) : null;
+}
+
 /**
  * The instance that a launch with this key makes: the same key names the same instance, so a repeated launch finds it.
  */

@@ -309,4 +309,8 @@ export interface Stages<S> {
   readonly queue: QueuePolicy;
   readonly speculate: SpeculatePolicy;
   readonly scale: ScalePolicy;
+  /** Pools in which `scale` may ever buy; absent: any. */
+  readonly buys?: (pool: Pool) => boolean;
+  /** True if `queue` lets waiting tasks take slots between decisions. */
+  readonly reusesSlots?: boolean;
 }

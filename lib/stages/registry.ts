@@ -144,7 +144,12 @@ function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): 
   const policies = bound.map(policyOf);
   const stages = Object.fromEntries(policies.map((p) => [p.stage, p.contract])) as unknown as Stages<Solver>;
   const buys = policies.find((p) => p.stage === 'scale')?.buys;
-  return buys === undefined ? stages : { ...stages, appraise: appraiseOnly(buys, stages.appraise) };
+  const reusesSlots = policies.find((p) => p.stage === 'queue')?.reusesSlots === true;
+  return {
+    ...stages,
+    ...(buys && { buys, appraise: appraiseOnly(buys, stages.appraise) }),
+    ...(reusesSlots && { reusesSlots }),
+  };
 }
 
 /** Appraises the pools in which the preset may buy. O(pools) for each decision. */
@@ -213,6 +218,7 @@ interface Bound {
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
   readonly buys?: Policy['buys'];
+  readonly reusesSlots?: Policy['reusesSlots'];
   readonly isShipped: boolean;
 }
 
@@ -273,7 +279,14 @@ function bind(
   };
   const asks: BoundAsks = { policy: of.name, asks: isShipped ? of.asks : guardedAsks(of.asks, refuse), configOf };
   const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
-  return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
+  return {
+    stage,
+    contract: scoped(stage, decide, asks),
+    asks,
+    ...(of.buys && { buys: of.buys }),
+    ...(of.reusesSlots && { reusesSlots: of.reusesSlots }),
+    isShipped,
+  };
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */

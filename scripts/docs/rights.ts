@@ -31,7 +31,7 @@ const OTHER: Readonly<Record<string, string>> = {
   ReadOrder: 'A task reads its command where that is too long for ECS.',
   Mark: 'A task says that its work is saved.',
   ListOwn: 'A task looks for what is there.',
-  SayLook: 'A one-off schedule says that it is time to look.',
+  WakeCycle: 'A one-off schedule wakes the cycle.',
   WriteLog: 'Its own log.',
 };
 

@@ -28,7 +28,7 @@ export type Crashes = (() => Promise<CrashWorld>) | { readonly none: string };
 
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-/** Texts that no compression makes short: of a log with commits in it nothing is left to carry over later. */
+/** Texts that no compression makes short: of a log with commits in it nothing is left to compact later. */
 const LONG = range(13).map((i) =>
   range(1000)
     .map((n) => Math.sin(1000 * i + n + 1))

@@ -8,7 +8,7 @@ import { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
 import { PriceBook } from '../../lib/drivers/aws/market/price-book.ts';
-import { refreshListPrices } from '../../lib/drivers/aws/market/price-list.ts';
+import { refreshListPrices } from '../../lib/drivers/aws/market/fetch-on-demand-prices.ts';
 import { fetchPrices } from '../../lib/drivers/aws/market/prices.ts';
 import { WindowEnds } from '../../lib/drivers/aws/market/window-ends.ts';
 import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
@@ -42,8 +42,8 @@ export interface StoredWorld {
 export const WORLD_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 90;
-/** Commits after which the log is carried over to the items (journal.ts). */
-const CARRIED_AFTER = 100;
+/** Commits after which the log is compacted into items (journal.ts). */
+const COMPACTED_AFTER = 100;
 /** Characters of noise that fit into no item (blobs.ts). */
 const LARGE = 22_500;
 
@@ -83,7 +83,7 @@ export async function storedWorld(): Promise<StoredWorld> {
   const token = await store.takeLease('engine');
   await whatIsOver(store, token);
   await whatRuns(store, token);
-  await carriedOver(store, token);
+  await compacted(store, token);
   await whatOnlyTheLogHas(store, token);
   await ofTheFleet(inbox);
   await ofTheMarket(watched);
@@ -93,9 +93,9 @@ export async function storedWorld(): Promise<StoredWorld> {
 }
 
 /** So many commits that what the log has is written to the items. Changes nothing that can be asked. */
-export async function carriedOver(store: DynamoStore, lease?: number): Promise<void> {
+export async function compacted(store: DynamoStore, lease?: number): Promise<void> {
   const token = lease ?? (await store.takeLease('another'));
-  for (let n = 0; n < CARRIED_AFTER; n++) await store.commit(token, [{ put: 'memory', key: 'n', value: 'same' }]);
+  for (let n = 0; n < COMPACTED_AFTER; n++) await store.commit(token, [{ put: 'memory', key: 'n', value: 'same' }]);
 }
 
 async function whatIsOver(store: DynamoStore, token: number): Promise<void> {
@@ -122,7 +122,7 @@ async function whatIsOver(store: DynamoStore, token: number): Promise<void> {
     { put: 'instance', value: instance('i-1', { state: 'ended', endCause: 'released', costUsd: usd(0.105) }) },
     { put: 'ledger', ...at, value: [ledgerRow({ caller: null }), idleRow({ usd: 0.085 })] },
   ]);
-  // Nothing is left to do: all is carried over.
+  // Nothing is left to do: all is compacted.
   await store.loadActive();
 }
 

@@ -3,6 +3,7 @@ import { invariant } from '../../kernel/errors.ts';
 import {
   effectKey,
   instanceOf,
+  launchKey,
   type EffectKey,
   type GroupId,
   type InstanceId,
@@ -42,7 +43,7 @@ export function effectsOf<S>(
       const { boughtFor = [], expectedS } = what.lots[i]?.[n] ?? {};
       effects.push({
         kind: 'launch',
-        key: effectKey(`${allocation}/${n}`),
+        key: launchKey(allocation, n),
         instance: instanceOf(allocation, n),
         allocation,
         pool: p.pool,

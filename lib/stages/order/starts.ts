@@ -13,9 +13,7 @@
  *    the earliest deadline before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance
  * for quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all,
- * would be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage,
- * whatever the plan says of their remaining times: both have to run, so nothing but the work done would be gained or
- * lost.
+ * would be undone and repeated by each of the next plans.
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
@@ -70,6 +68,11 @@ export interface OrderRules {
    * only at no cost.
    */
   readonly keepsOption: boolean;
+  /**
+   * True: no task is preempted for another of its own stage, whatever the plan says of their remaining times. Both have
+   * to run, so only the work done would be gained or lost.
+   */
+  readonly keepsStages: boolean;
 }
 
 /** Tasks of a group that the plan starts by one option. */
@@ -102,7 +105,7 @@ function placeStarts(
   if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
   const urgent = rules.urgentFirst ? urgentOf(context, wanted) : [];
   const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
-  const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [] });
+  const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [], rules });
   if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
   const first = placeUrgent(context, urgent, { hosts, isUp });
   if (first.length === 0) return started;
@@ -115,6 +118,7 @@ function placeStarts(
     yielding,
     behind,
     begun: first,
+    rules,
   });
   return { ...others, placements: [...first, ...others.placements] };
 }
@@ -191,6 +195,7 @@ interface Placing {
   readonly behind: QueueInput['behind'];
   /** Placements so far. */
   readonly begun: readonly Placement[];
+  readonly rules: OrderRules;
 }
 
 function placeWanted(context: Context, placing: Placing): Started {
@@ -204,7 +209,7 @@ function placeWanted(context: Context, placing: Placing): Started {
 }
 
 function placeWhereWorkYields(context: Context, placing: Placing): Started {
-  const { wanted, hosts, yielding } = placing;
+  const { wanted, hosts, yielding, rules } = placing;
   const tasks = wanted.flatMap((w) => w.tasks);
   const later = hosts.map((h) => withRoomMade(h, yielding));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
@@ -229,7 +234,8 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
     const beneficiaries = isCleared
       ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
       : waiting.map((p) => stageOf(p.task));
-    const stopped = there.stopped.filter((r) => beneficiaries.some((stage) => stage !== stageOf(r.attempt)));
+    const mayStop = (r: RunningTask) => !rules.keepsStages || beneficiaries.some((s) => s !== stageOf(r.attempt));
+    const stopped = there.stopped.filter(mayStop);
     const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
     for (const r of stops) needed.add(r.attempt.id);
   }

@@ -23,7 +23,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ENTRY_POINT, SUPERSEDED_CODE } from '../../../lib/drivers/aws/fleet/entrypoint.ts';
 import { inputScript, outputScript } from '../../../lib/drivers/aws/fleet/staging.ts';
-import { placedInS3 } from '../../../lib/drivers/aws/fleet/placed.ts';
+import { placedInS3 } from '../../../lib/drivers/aws/fleet/job-files.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 import { describeOnMoto } from '../../support/moto.ts';

@@ -1,56 +1,52 @@
-/**
- * What an attempt leaves with whose program succeeded, and whose outputs another attempt publishes. A program that ends
- * with this code itself leaves with 1.
- */
+/** Exit code of a successful attempt whose outputs another attempt publishes. A program's own code 205 becomes 1. */
 export const SUPERSEDED_CODE = 205;
 
 /**
- * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It
- * is part of the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`,
- * `touch`, `mv`, `rm`, `date`, and what POSIX shells have built in), and its version is always the deployment's. What
- * concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH or where `EBB_AWS_CLI`
- * says; `no` there means that it has none.
+ * First process of a task's container. It treats the program as local mode does. As part of the task definition it
+ * always has the deployment's version.
+ * Images need a POSIX shell: `sh`, its built-ins, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`. S3 needs the
+ * AWS CLI in the image (examples/aws-image), on PATH or where `EBB_AWS_CLI` says; `no` means none.
  *
- *   fetch   the values of the job's environment (environment-file.ts), an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
- *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
- *           files in it have changed, and then marks that it did
- *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
+ *   fetch   values of the job's environment (environment-file.ts), an order that was too long for ECS, the latest checkpoint,
+ *           the inputs
+ *   run     the program, in the background; beside it a watcher, which samples memory every second, uploads a changed checkpoint
+ *           and then writes its mark
+ *   put     outputs after exit code 0, else the last checkpoint; then a log line with usage and the reason of a failure
  *
- * Claims. Attempts of a task that live side by side form a round, and one of them publishes outputs: the first to write
- * the claim of the round, an object that S3 writes only where none is ("conditional writes"). It uploads outputs to
- * their places, once. Another attempt reads who it was, uploads nothing and leaves with SUPERSEDED_CODE, which is no
- * failure. A claim costs one PUT; who finds it taken reads it. A failed upload gives it back. An attempt that dies
- * between its claim and its exit has not succeeded: its round publishes nothing more, the task runs again, and its next
- * round has a claim of its own. CLIs before August 2024 know no conditions. With one of these an original publishes
- * without a claim, and a copy ends before its program begins, so that the original has no rival.
+ * Claims. Attempts of one task that run side by side form a round, and one of them publishes outputs. That is the first
+ * to write the round's claim, an object that S3 writes only if none exists ("conditional writes"). It uploads outputs
+ * to their places once. Another attempt reads the claim, uploads nothing and exits with SUPERSEDED_CODE, which is no
+ * failure.
+ * A claim costs one PUT; a loser also reads it. A failed upload gives the claim back. An attempt that dies between
+ * claim and exit has not succeeded. Its round then publishes nothing, the task runs again, and the next round has its
+ * own claim.
+ * CLIs before August 2024 have no conditional writes. There an original publishes without a claim, and a copy ends
+ * before its program begins, so the original has no rival.
  *
- * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and
- * SIGKILL when its grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`).
- * ECS knows no limit on running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
+ * Signals. ECS stops a task with SIGTERM only. It ends `fetch`. In `run` it becomes the program's own signal, then
+ * SIGTERM and SIGKILL when the grace period is over. In `put` it has no effect: ECS' SIGKILL ends an upload
+ * (`stopTimeout`). ECS has no limit on running time, so a timer sends SIGALRM, which is also a stop, with exit code
+ * 124.
  *
- * Signals go to the processes of the task as in local mode: the checkpoint's to those that handle it, the others to all
- * of them, for a command is often a shell with the program below it. When the command has ended, what is left of it has
- * the rest of its grace if it is being stopped, and is killed otherwise.
+ * Receivers are the same as in local mode. Processes that handle the checkpoint signal receive it. All processes
+ * receive other signals, because a command is often a shell above the program. After the command has ended, the rest is
+ * killed at once, or after the grace period if the task is being stopped.
  *
- * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait`
- * returns when a trapped signal comes: it is repeated until the program has really ended. One that ended while the
- * signal was handled is gone by then, but the shell still remembers its status, for the next `wait` (127: it was told
- * already).
+ * Shells without a terminal make background processes ignore SIGINT unless these handle it. `wait` returns at a trapped
+ * signal, so it is repeated until the program has ended. A program that ended during the trap is gone, but the shell
+ * keeps its status for the next `wait` (127: already returned).
  *
- * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with
- * and the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's
- * time. What the program has removed is removed in a second pass: a first one that is cut short has taken nothing away.
- * Uploads while it runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it
- * replaces.
+ * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp of the next comparison and the upload.
+ * `aws s3 sync` skips files that are not newer than the object, so changed files get the stamp's time.
+ * A second pass deletes what the program removed, so that an interrupted first pass has deleted nothing. Uploads take
+ * at most a twentieth of the running time: each costs requests and a day's storage of what it replaces.
  *
- * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for
- * it.
+ * The watcher ends when a file appears. The signal only interrupts its sleep, and may come before its trap is set.
  *
- * The report begins a line of its own, whatever the program printed last; of an empty line the awslogs driver makes no
- * event.
+ * The report begins on a new line, whatever the program printed last. The awslogs driver makes no event of an empty
+ * line.
  *
- * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs
- * the room.
+ * Memory is measured as in local mode: pages of processes, without the kernel's file cache.
  */
 const SCRIPT = `if [ -n "$EBB_ENV" ]; then eval "$(printf %b "$EBB_ENV")"; fi
 unset EBB_ENV
@@ -396,8 +392,8 @@ if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ] && [ "$ebb_code" -ne ${SUPERSEDED
 [ -z "$ebb_why" ] || echo "ebb: $ebb_why" >&2
 ebb_leave "$ebb_code"`;
 
-/** `entryPoint` of every task definition; an image's own one would take the command for its argument. */
+/** `entryPoint` of every task definition. An image's own entrypoint would take the command as its argument. */
 export const ENTRY_POINT: readonly string[] = ['sh', '-c', SCRIPT, 'ebb'];
 
-/** A text as one word of a shell's. */
+/** Text as one shell word. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

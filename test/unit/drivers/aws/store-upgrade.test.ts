@@ -5,7 +5,7 @@ import * as keys from '../../../../lib/drivers/aws/store/keys.ts';
 import type { Key } from '../../../../lib/drivers/aws/store/keys.ts';
 import { FIRST_VERSION, SCHEMA_VERSION } from '../../../../lib/drivers/aws/store/upgrades.ts';
 import { recorded } from '../../../support/recorded-world.ts';
-import { answersOf, carriedOver, opened, storedWorld, type StoredWorld } from '../../../support/stored-world.ts';
+import { answersOf, compacted, opened, storedWorld, type StoredWorld } from '../../../support/stored-world.ts';
 
 /**
  * What each of them wrote was recorded by `npm run record:store`; the present one's so that it does not change without
@@ -21,7 +21,7 @@ describe('a table and a bucket of a version', () => {
 
   it.each(RECORDED)('answer so with the newest form written over the old one in part: version %i', async (version) => {
     const { world, answers } = await recorded(version);
-    await carriedOver(opened(world).store);
+    await compacted(opened(world).store);
     expect(new Set(world.table.items.map((item) => item['v']?.N))).toEqual(
       new Set([String(version), String(SCHEMA_VERSION)]),
     );
@@ -45,7 +45,7 @@ describe('what is recorded', () => {
   it('has every kind of item that holds a value, and none that keys.ts does not know', async () => {
     const world = await storedWorld();
     // Some are in the log alone until then.
-    await carriedOver(opened(world).store);
+    await compacted(opened(world).store);
     const there = new Set(world.table.items.map((item) => kindOf(keyOf(item))));
     const known = new Set(kindsMade());
     expect(known.size).toBeGreaterThan(25);

@@ -1,7 +1,7 @@
 import { PricingClient } from '@aws-sdk/client-pricing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { readListPrices } from '../../../../lib/drivers/aws/market/list-prices.ts';
-import { priceListRegion, refreshListPrices } from '../../../../lib/drivers/aws/market/price-list.ts';
+import { readListPrices } from '../../../../lib/drivers/aws/market/on-demand-prices.ts';
+import { priceListRegion, refreshListPrices } from '../../../../lib/drivers/aws/market/fetch-on-demand-prices.ts';
 import { AwsMarket } from '../../../../lib/drivers/aws/market/aws-market.ts';
 import { PriceBook } from '../../../../lib/drivers/aws/market/price-book.ts';
 import { body, number } from '../../../../lib/drivers/aws/store/codec.ts';

@@ -56,20 +56,22 @@ export interface PreemptOption {
   readonly costUsd: number;
 }
 
-export type WaitReason =
-  | 'capacity'
-  | 'price'
-  | 'cheaper-later'
-  | 'dependency'
-  | 'constraint'
-  | 'budget'
-  | 'backoff'
-  | 'not-before'
-  | 'gang'
-  | 'starting-instance'
-  | 'cancelling'
-  | 'held'
-  | 'disk';
+export const WAIT_REASONS = [
+  'capacity',
+  'price',
+  'cheaper-later',
+  'dependency',
+  'constraint',
+  'budget',
+  'backoff',
+  'not-before',
+  'gang',
+  'starting-instance',
+  'cancelling',
+  'held',
+  'disk',
+] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** Answer of the plan stage: how many tasks of which group, on what, when. */
 export interface Allotment {

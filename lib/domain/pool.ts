@@ -62,6 +62,16 @@ export type Bid = UsdPerHour | 'uncapped';
 export const capUsd = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
 /** Whether an answer that no type checker saw is a bid. */
 export const isBid = (bid: Bid): boolean => bid === 'uncapped' || (Number.isFinite(raw(bid)) && raw(bid) > 0);
+/**
+ * Why an answer that no type checker saw is no bid that buys in the pool now; null: it is one. Spot is bid for at its
+ * price at least; nothing else is bid for.
+ */
+export function wrongBid(bid: Bid, { pool, quote }: Pick<PoolView, 'pool' | 'quote'>): string | null {
+  if (bid === 'uncapped') return null;
+  if (pool.option !== 'spot') return `${pool.option} capacity is bought \`uncapped\``;
+  if (!isBid(bid)) return 'it is no price';
+  return quote !== null && raw(bid) < raw(quote) ? `the price is ${raw(quote)} USD per hour` : null;
+}
 /** A bid in JSON, rows and keys. */
 export const bidNumber = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
 

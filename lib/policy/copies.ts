@@ -1,8 +1,7 @@
 /** Which copies the contract of the speculate stage allows. */
-import { raw } from '../kernel/units.ts';
 import { brokenConstraint } from '../domain/constraints.ts';
 import { isEnding } from '../domain/job.ts';
-import { isBid, type Pool } from '../domain/pool.ts';
+import { capUsd, isBid, type Pool } from '../domain/pool.ts';
 import { fits } from '../domain/resources.ts';
 import { isStopping, liveBeside, runningNamed, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Copy, CopyTarget } from './contracts.ts';
@@ -51,7 +50,8 @@ function wrongTarget(to: CopyTarget, running: RunningTask, snapshot: Snapshot): 
   if (to.instance === undefined) {
     const pool = snapshot.pools.find((p) => p.pool.id === to.pool)?.pool;
     if (pool === undefined) return `to the pool ${to.pool}, which does not exist`;
-    if (!isBid(to.bid)) return `to the pool ${to.pool} with the bid ${raw(to.bid as never)}`;
+    if (!isBid(to.bid) || (pool.option !== 'spot' && to.bid !== 'uncapped'))
+      return `to the pool ${to.pool} with the bid ${capUsd(to.bid)}`;
     return notFor(running, pool);
   }
   const view = snapshot.instances.get(to.instance);

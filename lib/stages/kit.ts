@@ -9,9 +9,9 @@ import { unsolved } from '../domain/plan.ts';
 import { countFits, fits, minusResources, plusResources, times } from '../domain/resources.ts';
 import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
-import type { OwnPolicySpec } from '../policy/own/own-policy.ts';
-import type { Contract } from '../policy/policy.ts';
-import { presetNamed } from './registry.ts';
+import type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
+import { frozen } from '../policy/own/read-only.ts';
+import { shippedPolicy } from './registry.ts';
 
 /** Functions that a policy needs, so that its module imports nothing at run time but types. */
 export interface PolicyKit {
@@ -34,8 +34,11 @@ export interface PolicyKit {
   readonly unsolved: typeof unsolved;
   /** Why a running attempt cannot be copied, by the contract of `speculate`; null: it can. */
   readonly whyNotCopied: typeof whyNotCopied;
-  /** The shipped policy of a stage, to be wrapped; its settings are the defaults. Throws `usage` for a wrong name. */
-  readonly shipped: <Stage extends StageName>(stage: Stage, name: string) => Contract<Stage>;
+  /**
+   * A shipped policy, to be wrapped: `{...shipped, name, about, decide}` inherits the rest, of which `asks` and `buys`
+   * decide what it may ask and where work is planned. Throws `usage` for a wrong name.
+   */
+  readonly shipped: <Stage extends StageName>(stage: Stage, name: string) => ShippedPolicy<Stage>;
   /** Returns its argument; gives the settings of a policy their types. */
   readonly policy: <Stage extends StageName, Settings extends z.ZodObject>(
     of: OwnPolicySpec<Stage, Settings>,
@@ -53,11 +56,15 @@ export const POLICY_KIT: PolicyKit = {
   certain,
   unsolved,
   whyNotCopied,
-  shipped: (stage, name) => presetNamed('wrapped', { wrapped: { extends: 'ebbtide', [stage]: name } }).stages[stage],
+  shipped: (stage, name) => {
+    const { settings, asks, learners, decide, ...of } = shippedPolicy(stage, name);
+    const own = { stage, settings, asks: frozen(asks), learners: frozen(learners) };
+    return { ...of, ...own, decide: (given = {}) => decide(settings.parse(given)) };
+  },
   policy: (of) => of,
 };
 
-export type { OwnPolicySpec } from '../policy/own/own-policy.ts';
+export type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
 export type { StageName } from '../domain/preset-spec.ts';
 export type * from '../policy/contracts.ts';
 export type { Asks } from '../policy/asks.ts';

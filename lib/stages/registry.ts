@@ -10,6 +10,7 @@ import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
 import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
+import { withReadOnlyInput } from '../policy/own/read-only.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
@@ -107,7 +108,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
   const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
-    guardedBound(bind(stage, spec, { preset: name, known }), { name, known, refusals }),
+    guardedBound(bind(stage, spec, { preset: name, known, refusals }), { name, known, refusals }),
   );
   const policies = bound.flatMap(({ stage, asks, standIn }) =>
     standIn === undefined ? [] : [{ stage, policy: asks.policy, standIn: standIn.asks.policy }],
@@ -238,7 +239,7 @@ function guardedBound(
   const contract = guarded(stage, asNamed(of), asNamed(standIn), refusals);
   const refuse = (why: string) => refusals.add({ stage, policy: asks.policy, why, standIn: standIn.asks.policy });
   const buys = of.buys && guardedBuys(of.buys, refuse);
-  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, ...(buys && { buys }), standIn };
+  return { ...of, contract, ...(buys && { buys }), standIn };
 }
 
 /** The nearest shipped policy along the chain of extended presets, else that of the default preset. */
@@ -258,7 +259,7 @@ const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the 
 function bind(
   stage: StageName,
   spec: PresetSpec,
-  { preset, known }: { readonly preset: string; readonly known: Known },
+  { preset, known, refusals }: { readonly preset: string; readonly known: Known; readonly refusals?: Refusals },
 ): Bound {
   const ref = spec[stage];
   if (ref === undefined) {
@@ -272,9 +273,12 @@ function bind(
   const of = policyNamed(stage, name, { preset, known });
   const settings = settingsOf(of, given, { stage, preset });
   const configOf = configWith(settings);
-  const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
-  const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
+  const refuse = (why: string): void => {
+    refusals?.add({ stage, policy: of.name, why, standIn: refParts(standInRef(stage, preset, known)).name });
+  };
+  const asks: BoundAsks = { policy: of.name, asks: isShipped ? of.asks : guardedAsks(of.asks, refuse), configOf };
+  const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
   return {
     stage,
     contract: scoped(stage, decide, asks),
@@ -346,10 +350,21 @@ function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
 
+/** A shipped policy of a stage, without a preset. Throws `usage` for an unknown name, with the nearest one. */
+export const shippedPolicy = <Stage extends StageName>(stage: Stage, name: string): Policy<Stage> =>
+  policyNamed(stage, name, {
+    preset: 'of `kit.shipped`',
+    known: { own: {}, ownPolicies: [], others: [] },
+  }) as Policy<Stage>;
+
 const DEPLOYMENT = Symbol('settings of the deployment');
 type ScopedConfig = SchedulerConfig & { readonly [DEPLOYMENT]?: SchedulerConfig };
 
-/** Remembers the last answer, so that settings that stay the same are the same object. */
+/**
+ * Keeps the last answer, so that settings that stay the same are the same object. This is no memory of decisions: the
+ * answer follows from its argument alone, bids are asked for without a decision, and one object is kept for each policy
+ * of a preset.
+ */
 function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['configOf'] {
   const own = Object.entries(settings).filter(([key, value]) => key in schedulerConfig.shape && value !== undefined);
   if (own.length === 0) return (config: ScopedConfig) => config[DEPLOYMENT] ?? config;

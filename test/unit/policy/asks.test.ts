@@ -23,9 +23,12 @@ const onDemand = pool({ option: 'on-demand' });
 const pools = [view(spot, 0.03), view(other, 0.04), view(unpriced, null), view(onDemand, 0.1)];
 const held = instance('i-held', other, { bid: usdPerHour(0.07) });
 const scene = snapshot({ nowMs: NOW, pools, instances: new Map([[held.instance.id, held]]) });
+const capacity = { ...exponential(0.1), by: 'observed' };
 const whole: MarketForecast = {
   ...market(pools, () => exponential(0.1)),
   meanPrice: () => usdPerHour(0.05),
+  capacity: () => capacity,
+  drivers: () => null,
 };
 const asking = (asks: Asks, policy = 'curious', of: MarketForecast = whole): MarketForecast =>
   onlyAsked(of, { policy, asks }, { snapshot: scene, config: config() });
@@ -42,6 +45,9 @@ describe('a forecast as one policy may ask it', () => {
     expect(all.expectedPrice(spot, NOW)).toEqual(usdPerHour(0.03));
     expect(all.meanPrice?.(spot)).toEqual(usdPerHour(0.05));
     expect(all.correlation(spot, spot)).toBe(1);
+    const more = asking({ capacity: true, drivers: true });
+    expect(more.capacity?.(spot)).toBe(capacity);
+    expect(more.drivers?.(spot, 'uncapped')).toBe(null);
   });
 
   it.each<[string, Asks, (of: MarketForecast) => unknown, string]>([
@@ -63,6 +69,8 @@ describe('a forecast as one policy may ask it', () => {
     ['an expected price', { held: true, horizon: 'any' }, (m) => m.expectedPrice(spot, NOW), 'the expected price of'],
     ['a mean price', { correlations: true }, (m) => m.meanPrice?.(spot), 'the mean price of'],
     ['a correlation', { prices: true }, (m) => m.correlation(spot, other), 'the correlation of'],
+    ['capacity', twice, (m) => m.capacity?.(spot), 'the risk of the capacity of'],
+    ['evidence', twice, (m) => m.drivers?.(spot, 'uncapped'), 'the evidence behind the risk of'],
   ])('refuses %s that is not declared, with the name of the policy', (_, asks, ask, text) => {
     expect(() => ask(asking(asks))).toThrow('the policy curious asks for ');
     expect(() => ask(asking(asks))).toThrow(text);

@@ -160,7 +160,7 @@ describe('`presets` in the settings', () => {
 describe('the stand-ins of a preset', () => {
   const ownPolicies = [
     ownPolicy(
-      { stage: 'place', name: 'my-own', about: 'under test', decide: () => POLICY_KIT.shipped('place', 'stratus') },
+      { stage: 'place', name: 'my-own', about: 'under test', decide: POLICY_KIT.shipped('place', 'stratus').decide },
       'test.ts',
     ),
   ];

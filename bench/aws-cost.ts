@@ -63,7 +63,7 @@ const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
 /** Size of the table of a deployment that has done some work (docs/deploy.md): 50 MB. */
 const STORED_GB = 0.05;
-const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+const CYCLE = ['snapshot', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
   options: {

@@ -34,7 +34,7 @@ const REACH: Partial<Record<FunctionName, { readonly ms: number; readonly mb: nu
 
 /** Functions that refuse an empty event without a call. */
 const REFUSING: ReadonlySet<FunctionName> = new Set([
-  'look',
+  'snapshot',
   'estimate',
   'forecast',
   'solve',

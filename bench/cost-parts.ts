@@ -52,7 +52,7 @@ export class PartsTally {
     for (const { kind, usd } of rows) {
       this.#sums.billedUsd[option] += usd;
       if (kind === 'work') work.usd += usd;
-      else if (kind === 'wasted') this.#sums.lostUsd += usd;
+      else if (kind === 'wasted' || kind === 'speculative') this.#sums.lostUsd += usd;
       else idleUsd += usd;
     }
     const times = idleTimes(settled, instance.launchedMs);

@@ -11,7 +11,7 @@ import pc from 'picocolors';
 import { preflight } from '../lib/drivers/aws/preflight/preflight.ts';
 import { imageParameterOf } from '../lib/drivers/aws/fleet/image.ts';
 import { renderError } from '../lib/cli/failure.ts';
-import { architectureOf } from '../lib/infra/config.ts';
+import { architectureOf } from '../lib/infra/config-rules.ts';
 import { readDeployment } from '../lib/infra/read-config.ts';
 import { EbbError, type Issue } from '../lib/kernel/errors.ts';
 

@@ -1,4 +1,4 @@
-/** Running times of all that waits or runs, from what was learned. */
+/** Running times of waiting and running work, from histories. */
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
@@ -13,13 +13,13 @@ import { estimateInput } from '../../lib/drivers/aws/cycle/messages.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
 
-/** Caches of policies, for as long as this process lives. */
+/** Caches of policies. They live as long as this process. */
 const memory = new DecisionMemory();
 
 export const handler = middy<z.output<typeof estimateInput>, { runtime: string }>()
   .use(lambdaStack('estimate', estimateInput))
   .use(inTime())
-  .handler(async ({ execution, round, sight: reference }) => {
+  .handler(async ({ execution, round, observation: reference }) => {
     const { carrier, store, config } = deployment(composeDeployment);
     const observed = await carrier.get<ObservedState>(reference);
     const learners = composeLearners();

@@ -18,13 +18,21 @@ import { findJob } from './find-job.ts';
 import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
 import { callerView, iso } from './views.ts';
-import { costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
+import { billedUsd, costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
 
 type Money = Omit<CostRowView, 'key'>;
 /** Row with its share of the instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
 
-const NOTHING: Money = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
+const NOTHING: Money = {
+  workUsd: 0,
+  wastedUsd: 0,
+  speculativeUsd: 0,
+  idleUsd: 0,
+  totalUsd: 0,
+  onDemandUsd: 0,
+  instanceHours: 0,
+};
 
 export async function costReport(
   of: Backend,
@@ -152,8 +160,9 @@ export async function costOf(of: Backend, instance: Instance, now: EpochMs): Pro
 const moneyOf = (row: CostRow): Money => ({
   workUsd: row.workUsd,
   wastedUsd: row.wastedUsd,
+  speculativeUsd: row.speculativeUsd,
   idleUsd: row.idleUsd,
-  totalUsd: row.workUsd + row.wastedUsd + row.idleUsd,
+  totalUsd: billedUsd(row),
   onDemandUsd: row.onDemandUsd,
   instanceHours: row.instanceHours,
 });
@@ -161,6 +170,7 @@ const moneyOf = (row: CostRow): Money => ({
 const moneyOfLedger = (row: Charged): Money => ({
   workUsd: row.kind === 'work' ? row.usd : 0,
   wastedUsd: row.kind === 'wasted' ? row.usd : 0,
+  speculativeUsd: row.kind === 'speculative' ? row.usd : 0,
   idleUsd: row.kind === 'idle' ? row.usd : 0,
   totalUsd: row.usd,
   onDemandUsd: row.kind === 'work' ? row.onDemandUsd : 0,
@@ -174,6 +184,7 @@ const addTo = (sums: Map<string, Money>, key: string, more: Money): void => {
 const plus = (a: Money, b: Money): Money => ({
   workUsd: a.workUsd + b.workUsd,
   wastedUsd: a.wastedUsd + b.wastedUsd,
+  speculativeUsd: a.speculativeUsd + b.speculativeUsd,
   idleUsd: a.idleUsd + b.idleUsd,
   totalUsd: a.totalUsd + b.totalUsd,
   onDemandUsd: a.onDemandUsd + b.onDemandUsd,

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import { raw } from '../kernel/units.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { LogEnd } from '../ports/fleet.ts';
+import { decisiveAttempt, endedMs, isFailed, type FailedAttempt } from './decisive-attempt.ts';
 import { findJob } from './find-job.ts';
 import type { failuresQuery } from './requests.ts';
 import type { FailureList, FailureView } from './schemas.ts';
@@ -12,10 +12,8 @@ import { iso } from './views.ts';
 const MOST_LINES = 10;
 const MOST_BYTES = 2048;
 
-type Failed = Attempt & { readonly outcome: 'failed' | 'timed-out' };
-
 /**
- * Tasks whose last attempt failed, with the end of their output. Interruptions and preemptions are not failures.
+ * Tasks whose decisive attempt failed, with the end of its output. Interruptions and preemptions are not failures.
  * O(attempts of the job), and one log read per task shown.
  */
 export async function listFailures(
@@ -24,17 +22,17 @@ export async function listFailures(
   { limit, stage, task }: z.output<typeof failuresQuery>,
 ): Promise<FailureList> {
   const job = await findJob(of, ref);
-  const newest = new Map<string, Attempt>();
-  for (const a of await of.store.attempts(job.id)) {
-    if ((stage !== undefined && a.stage !== stage) || (task !== undefined && a.index !== task)) continue;
-    const key = `${a.stage}/${a.index}`;
-    if (a.number > (newest.get(key)?.number ?? 0)) newest.set(key, a);
-  }
-  const failed = [...newest.values()].filter(isFailed);
-  if (failed.length === 0) return { job: job.id, total: 0, items: [] };
+  const attempts = (await of.store.attempts(job.id)).filter(
+    (a) => (stage === undefined || a.stage === stage) && (task === undefined || a.index === task),
+  );
+  if (!attempts.some(isFailed)) return { job: job.id, total: 0, items: [] };
   const final = new Set(
     (await of.store.tasks(job.id)).filter((t) => t.state === 'failed').map((t) => `${t.stage}/${t.index}`),
   );
+  const failed = [...Map.groupBy(attempts, (a) => `${a.stage}/${a.index}`)]
+    .map(([key, ofTask]) => decisiveAttempt(ofTask, final.has(key)))
+    .filter((a) => a !== null)
+    .filter(isFailed);
   const isFinal = (a: Attempt): boolean => final.has(`${a.stage}/${a.index}`);
   // One failure per reason: equal ones are one fact.
   const alike = [...Map.groupBy(failed, (a) => `${a.stage}\0${String(isFinal(a))}\0${a.reason ?? ''}`).values()];
@@ -49,11 +47,9 @@ export async function listFailures(
   return { job: job.id, total: failed.length, items };
 }
 
-const isFailed = (a: Attempt): a is Failed => a.outcome === 'failed' || a.outcome === 'timed-out';
-const endedMs = (a: Attempt): number => (a.endedMs === null ? 0 : raw(a.endedMs));
 const latestFirst = (a: Attempt, b: Attempt): number => endedMs(b) - endedMs(a) || a.index - b.index;
 
-function failureView(a: Failed, isFinal: boolean, alike: number, log: LogEnd | null): FailureView {
+function failureView(a: FailedAttempt, isFinal: boolean, alike: number, log: LogEnd | null): FailureView {
   return {
     stage: a.stage,
     index: a.index,

@@ -103,7 +103,9 @@ export const failuresQuery = z.strictObject({
 export const logsQuery = z.strictObject({
   stage: text(200).optional().describe('Needed when the job has several stages.'),
   task: wholeNumberOr(0, 1_000_000, 0).describe('Index of the task in its stage.'),
-  attempt: wholeNumber(1, 1_000_000).optional().describe('Number of the attempt; the newest if absent.'),
+  attempt: wholeNumber(1, 1_000_000)
+    .optional()
+    .describe('Number of the attempt; if absent, the one that tells how the task fares (`latest`).'),
   stream: z.enum(['stdout', 'stderr']).default('stdout'),
   offset: wholeNumberOr(0, Number.MAX_SAFE_INTEGER, 0).describe('First byte.'),
   limit: wholeNumberOr(1, MAX_LOG_BYTES, 65_536).describe('Most bytes.'),

@@ -277,7 +277,11 @@ export const logView = z
       .describe(
         'The attempt has ended: nothing follows once nextOffset reaches totalBytes. A later attempt may exist.',
       ),
-    latest: z.boolean().describe('Whether this is the newest attempt of its task.'),
+    latest: z
+      .boolean()
+      .describe(
+        'Whether it tells how its task fares: it succeeded, or is the newest that lives, or failed or ended last.',
+      ),
     outcome: attemptOutcome.nullable().describe('How the attempt ended; null: it has not.'),
     reason: z.string().nullable().describe('Why it ended as it did.'),
   })
@@ -295,7 +299,7 @@ export const failureView = z
     exitSignal: z.string().nullable(),
     reason: z.string().nullable().describe('Exit status, signal, or missing part, in words.'),
     endedAt: instant.nullable(),
-    alike: count.describe('Other tasks of the stage whose last attempt failed for the same reason.'),
+    alike: count.describe('Other tasks of the stage that failed for the same reason.'),
     stderr: z
       .string()
       .nullable()
@@ -308,7 +312,7 @@ export type FailureView = z.infer<typeof failureView>;
 export const failureList = z
   .object({
     job: z.string(),
-    total: count.describe('Tasks whose last attempt failed.'),
+    total: count.describe('Tasks that failed and have no attempt that succeeded or lives.'),
     items: z.array(failureView).describe('Tasks that failed for good first, then the latest first.'),
   })
   .meta({ id: 'FailureList' });
@@ -389,9 +393,12 @@ export type InstanceView = z.infer<typeof instanceView>;
 const money = {
   workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
+  speculativeUsd: usd.describe('Attempts beside the one of their task that succeeded first.'),
   idleUsd: usd.describe('Paid and unused: start-up, gaps, unused capacity. Part of the job that caused it.'),
   totalUsd: usd,
-  onDemandUsd: usd.describe('The useful work at on-demand prices of its instance types, without waste and idle time.'),
+  onDemandUsd: usd.describe(
+    'The useful work (not what was wasted, speculative or idle) at on-demand prices of the instance types it ran on.',
+  ),
   instanceHours: z.number(),
 };
 
@@ -551,12 +558,14 @@ export const effectView = z
       attempt: z.string(),
       task: taskRef,
       instance: z.string(),
+      role: z.enum(['original', 'copy', 'pilot']),
       reason: z.string(),
     }),
     z.object({
       kind: z.literal('stop'),
       attempt: z.string(),
       why: z.enum(['preempted', 'cancelled', 'timed-out', 'superseded']),
+      to: z.string().nullable().describe('Instance on which its task goes on; null: wherever there is room.'),
       reason: z.string(),
     }),
     z.object({ kind: z.literal('release'), instance: z.string(), reason: z.string() }),

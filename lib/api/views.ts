@@ -230,11 +230,12 @@ function effectView(e: Effect): PlanView['effects'][number] {
         attempt: e.attempt,
         task: { job, stage, index },
         instance: e.instance,
+        role: e.role ?? 'original',
         reason: e.reason,
       };
     }
     case 'stop':
-      return { kind: e.kind, attempt: e.attempt, why: e.why, reason: e.reason };
+      return { kind: e.kind, attempt: e.attempt, why: e.why, to: e.to ?? null, reason: e.reason };
     case 'release':
       return { kind: e.kind, instance: e.instance, reason: e.reason };
   }

@@ -13,7 +13,8 @@ const runSchema = z.object({
   version: z.literal(1),
   /** Ids of the jobs of the run. */
   jobs: z.array(z.string()),
-  before: costTotal,
+  /** Records of earlier versions have no speculative cost. */
+  before: costTotal.extend({ speculativeUsd: z.number().default(0) }),
 });
 export type RunRecord = Omit<z.infer<typeof runSchema>, 'version'>;
 export type Spent = CostReport['total'];
@@ -48,11 +49,20 @@ export function difference(now: Spent, then: Spent): Spent {
 export const sumOf = (parts: readonly Spent[]): Spent =>
   parts.reduce((sum, part) => combined(sum, part, (a, b) => a + b), NOTHING);
 
-const NOTHING: Spent = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
+const NOTHING: Spent = {
+  workUsd: 0,
+  wastedUsd: 0,
+  speculativeUsd: 0,
+  idleUsd: 0,
+  totalUsd: 0,
+  onDemandUsd: 0,
+  instanceHours: 0,
+};
 
 const combined = (x: Spent, y: Spent, of: (a: number, b: number) => number): Spent => ({
   workUsd: of(x.workUsd, y.workUsd),
   wastedUsd: of(x.wastedUsd, y.wastedUsd),
+  speculativeUsd: of(x.speculativeUsd, y.speculativeUsd),
   idleUsd: of(x.idleUsd, y.idleUsd),
   totalUsd: of(x.totalUsd, y.totalUsd),
   onDemandUsd: of(x.onDemandUsd, y.onDemandUsd),

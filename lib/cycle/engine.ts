@@ -20,7 +20,7 @@ import {
   recordIntent,
   recordIntents,
   settleAll,
-  stopsOfSuperseded,
+  stopsOfLost,
 } from './act/intents.ts';
 import { DecisionMemory } from '../policy/memory.ts';
 import type { OwnInUse } from '../policy/own/refusals.ts';
@@ -270,7 +270,7 @@ export class Engine<S> {
     const record = (start: Extract<Effect, { kind: 'start' }>): void => {
       records.push(recordIntent(state, start, plan));
     };
-    for (const stop of stopsOfSuperseded(state)) records.push(recordIntent(state, stop, plan));
+    for (const stop of stopsOfLost(state)) records.push(recordIntent(state, stop, plan));
     const isLeft = !this.#observer.mayStart || reuse.give(observed, { state, instances, nowMs: at }, record);
     const asks = isLeft || observed.isLosing || reuse.asksForDecision(observed.left, state);
     await this.#commit(state);

@@ -119,6 +119,8 @@ export interface StageProgress {
   readonly times?: RunningTimes;
   /** Superseded attempts that have not ended. Absent: none. */
   readonly superseded?: number;
+  /** Why its tasks get no copies, one sentence. Absent: they may. */
+  readonly noCopies?: string;
 }
 
 /** Why a job is held. Present exactly while its state is `held`. */
@@ -215,6 +217,11 @@ export interface Task extends TaskRef {
   readonly ownStops?: OwnStops;
   /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
   readonly goesTo?: InstanceId;
+  /**
+   * Claim of its outputs by an attempt of the present round: no other attempt of the round can succeed. `by` null: the
+   * attempt is not known. Absent: no claim is known.
+   */
+  readonly claimed?: { readonly by: AttemptId | null };
   /** Not to be started before: back-off after a failure, or as a plan says. */
   readonly notBeforeMs: EpochMs | null;
 }
@@ -278,6 +285,15 @@ export interface Attempt extends TaskRef {
    * none.
    */
   readonly supersededBy?: AttemptId;
+  /**
+   * Attempt that claimed the outputs of this one's round and ended without success: this one cannot succeed any more
+   * and is stopped. Absent: none.
+   */
+  readonly claimLostTo?: AttemptId;
   /** Provider's name of its log; absent where the attempt's id is enough. */
   readonly log?: string;
 }
+
+/** True for an attempt that cannot succeed any more: another one did, or has claimed the outputs of its round. */
+export const hasLost = ({ supersededBy, claimLostTo }: Attempt): boolean =>
+  supersededBy !== undefined || claimLostTo !== undefined;

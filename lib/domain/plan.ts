@@ -99,10 +99,7 @@ export interface SolveReport {
   readonly status: 'optimal' | 'feasible' | 'no-solution' | 'infeasible' | 'failed' | 'not-needed';
   readonly objective: number;
   readonly greedyObjective: number;
-  /**
-   * Upper bound on any plan's objective (LP relaxation, or the weaker bound that `boundKind` names); null when none was
-   * computed.
-   */
+  /** Upper bound on any plan's objective, of the kind that `boundKind` names; null when none was computed. */
   readonly bound: number | null;
   readonly boundKind: 'lagrangian' | 'mip' | null;
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */

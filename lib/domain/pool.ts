@@ -39,7 +39,6 @@ export const isBareMetal = (type: string): boolean => type.split('.')[1]?.starts
 /** Parts of an id whose pool record is unknown: an instance whose pool has left the market, or a stored row. */
 export function poolParts(id: PoolId): {
   readonly type: string;
-  /** `c5` of `c5.large`. */
   readonly family: string;
   readonly zone: string;
   /** Option as stored; ids of other versions may hold none of the three. */

@@ -63,6 +63,8 @@ export interface RunningTask {
   readonly ownStops?: OwnStops;
   /** Attempts of its task so far, where copies began after it. Absent: it is the last. */
   readonly attempts?: number;
+  /** Claim of its round's outputs: a copy could not succeed. Absent: none is known. */
+  readonly claimed?: NonNullable<Task['claimed']>;
   /**
    * An attempt of the same stage, perhaps ended, with equal progress at any time: remaining work is computed once for
    * both (lib/cycle/state/alike.ts). Absent: none.
@@ -207,6 +209,7 @@ type Parted = Pick<Snapshot, 'running' | 'instances'>;
 export class SnapshotParts {
   readonly #of: Parted;
   #byJob: ReadonlyMap<JobId, readonly RunningTask[]> | null = null;
+  #copied: ReadonlyMap<string, readonly RunningTask[]> | null = null;
   #running: RunningParts | null;
   #instances: InstanceParts | null;
 
@@ -224,6 +227,11 @@ export class SnapshotParts {
 
   get byJob(): ReadonlyMap<JobId, readonly RunningTask[]> {
     return (this.#byJob ??= Map.groupBy(this.#of.running, (r) => r.attempt.job));
+  }
+
+  /** Live attempts of tasks that have had a copy, by task, each list in the snapshot's order. */
+  get copied(): ReadonlyMap<string, readonly RunningTask[]> {
+    return (this.#copied ??= Map.groupBy(this.#of.running.filter(hasHadCopy), (r) => taskOf(r.attempt)));
   }
 
   get running(): RunningParts {
@@ -263,15 +271,20 @@ export const withParts = (snapshot: Snapshot): Snapshot =>
 /** Running tasks of each job, in the snapshot's order. */
 export const runningByJob = (of: WithParts): ReadonlyMap<JobId, readonly RunningTask[]> => partsOf(of).byJob;
 
+/** Of several live attempts of a task each has had a copy or is one. */
+const hasHadCopy = ({ attempt, attempts }: RunningTask): boolean =>
+  attempt.round !== undefined || attempts !== undefined;
+
+const taskOf = ({ job, stage, index }: Attempt): string => `${job}/${stage}/${index}`;
+
 /**
- * Other attempts of its task that hold capacity, those that stop among them. O(what runs of its job) where the task has
- * had a copy, O(1) else.
+ * Other attempts of its task that hold capacity, those that stop among them. O(attempts of the task), after O(running
+ * tasks) once per snapshot where a task has had a copy.
  */
-export function liveBeside(of: WithParts, { attempt, attempts }: RunningTask): readonly RunningTask[] {
-  const { id, job, stage, index, round } = attempt;
-  if (round === undefined && attempts === undefined) return [];
-  const beside = ({ attempt: a }: RunningTask): boolean => a.id !== id && a.stage === stage && a.index === index;
-  return (runningByJob(of).get(job) ?? []).filter(beside);
+export function liveBeside(of: WithParts, running: RunningTask): readonly RunningTask[] {
+  if (!hasHadCopy(running)) return [];
+  const { attempt } = running;
+  return (partsOf(of).copied.get(taskOf(attempt)) ?? []).filter((r) => r.attempt.id !== attempt.id);
 }
 
 export const runningParts = (of: WithParts): RunningParts => partsOf(of).running;

@@ -10,6 +10,7 @@ import { curveWithin, type InterruptionCurve } from '../domain/forecast.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { bidNumber, capUsd, type Bid, type Pool } from '../domain/pool.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
+import type { Stages } from './contracts.ts';
 
 interface AsksPrices {
   /** Prices: expected and mean. */
@@ -90,6 +91,13 @@ export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[]
   const held = [...instances.values()].map(({ pool, instance }) => ({ pool, bid: instance.bid, horizon: ofHeld }));
   return [...asked, ...held];
 }
+
+/**
+ * Pools whose prices a decision asks about whatever its policies declare: those in which the preset may buy. A job is
+ * given up only if not even the lowest of these prices is within its budget (lib/cycle/decide/endings.ts).
+ */
+export const poolsPriced = ({ pools }: Pick<Scene, 'pools'>, { buys }: Pick<Stages<unknown>, 'buys'>): Pool[] =>
+  pools.flatMap(({ pool }) => (buys?.(pool) === false ? [] : [pool]));
 
 const WHOLE = Symbol('the forecast that nothing is left out of');
 type Limited = MarketForecast & { readonly [WHOLE]?: MarketForecast };

@@ -196,7 +196,8 @@ export interface Copy {
  * (copies.ts) says. It runs where the task's constraints allow, and never where another attempt of the task does.
  *
  * Copies have the room, vCPUs and money that starts and purchases of the same decision leave, those before a deadline
- * first. A plan that starts less leaves room for copies. What has no room is dropped, with a reason.
+ * first. A plan that starts less leaves room for copies. What has no room is dropped, with a reason, and so is a copy
+ * that could not succeed: of a task whose outputs another attempt has claimed, or whose image cannot claim any.
  */
 export type SpeculatePolicy = (context: DecisionContext) => readonly Copy[];
 
@@ -309,4 +310,8 @@ export interface Stages<S> {
   readonly queue: QueuePolicy;
   readonly speculate: SpeculatePolicy;
   readonly scale: ScalePolicy;
+  /** Pools in which `scale` may ever buy; absent: any. */
+  readonly buys?: (pool: Pool) => boolean;
+  /** True if `queue` lets waiting tasks take slots between decisions. */
+  readonly reusesSlots?: boolean;
 }

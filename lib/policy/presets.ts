@@ -66,7 +66,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: 'EC2 User Guide, allocation strategies of EC2 Fleet',
     estimate: 'user-hint',
     value: 'strict-priority',
-    appraise: 'cost-and-risk',
+    appraise: 'by-price',
     move: 'stay',
     plan: 'fcfs',
     order: 'as-packed',

@@ -197,6 +197,7 @@ function presetFigures(
     costUsd: statistics.mean(runs, billed),
     workUsd: perRun((t) => t.workUsd),
     wastedUsd: perRun((t) => t.wastedUsd),
+    speculativeUsd: perRun((t) => t.speculativeUsd),
     idleUsd: perRun((t) => t.idleUsd),
     onDemandUsd: perRun((t) => t.onDemandUsd),
     interruptions: statistics.mean(runs, (t) => t.interruptions),
@@ -212,6 +213,7 @@ function presetFigures(
       (t) => t.deadlines,
     ),
     wastedShare: statistics.ratio(runs, (t) => t.wastedUsd, billed),
+    speculativeShare: statistics.ratio(runs, (t) => t.speculativeUsd, billed),
     idleShare: statistics.ratio(runs, (t) => t.idleUsd, billed),
     utilisation: statistics.ratio(
       runs,
@@ -244,7 +246,7 @@ function difference(
   cells: readonly Pair[],
 ): readonly Difference[] {
   if (cells.length === 0) return [];
-  const lost = (t: Totals): number => t.wastedUsd + t.idleUsd;
+  const lost = (t: Totals): number => t.wastedUsd + t.speculativeUsd + t.idleUsd;
   return [
     {
       a,

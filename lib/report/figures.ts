@@ -48,8 +48,9 @@ export interface PresetFigures {
   readonly costUsd: Estimate;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** Cost of the same work at on-demand prices, without waste or idle time. */
+  /** The same work at on-demand prices, nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly interruptions: Estimate;
   readonly launches: Estimate;
@@ -64,6 +65,7 @@ export interface PresetFigures {
   readonly missedShare: Estimate;
   /** Share of the cost. */
   readonly wastedShare: Estimate;
+  readonly speculativeShare: Estimate;
   readonly idleShare: Estimate;
   /** Share of the instance-hours. */
   readonly utilisation: Estimate;

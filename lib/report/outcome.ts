@@ -77,10 +77,12 @@ export interface Totals {
   readonly missed: number;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  /** Running time of superseded attempts. */
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** Bill of the provider: work + wasted + idle. */
+  /** work + wasted + speculative + idle: what the provider bills. */
   readonly billedUsd: number;
-  /** Cost of the same work at on-demand prices of its instances, without waste or idle time. */
+  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
   /** Instance-hours of work over all, by the requested share of each instance. */
@@ -115,7 +117,8 @@ export interface JobColumns {
   readonly deadlineMs: Float64Array;
   readonly workUsd: Float64Array;
   readonly wastedUsd: Float64Array;
-  /** Share of paid but unused time (lib/cycle/money/ledger.ts). */
+  readonly speculativeUsd: Float64Array;
+  /** Its part of time that was paid and unused (lib/cycle/money/ledger.ts). */
   readonly idleUsd: Float64Array;
   readonly onDemandUsd: Float64Array;
   /** Attempts ended by the market. */

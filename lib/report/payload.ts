@@ -20,7 +20,15 @@ export interface TextColumn {
 
 export const JOB_TEXTS = ['key', 'name', 'owner', 'class', 'state'] as const;
 export const JOB_TIMES = ['submittedMs', 'startedMs', 'finishedMs', 'deadlineMs'] as const;
-export const JOB_NUMBERS = ['tasks', 'workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const;
+export const JOB_NUMBERS = [
+  'tasks',
+  'workUsd',
+  'wastedUsd',
+  'speculativeUsd',
+  'idleUsd',
+  'onDemandUsd',
+  'interruptions',
+] as const;
 export type JobText = (typeof JOB_TEXTS)[number];
 export type JobNumber = (typeof JOB_TIMES)[number] | (typeof JOB_NUMBERS)[number];
 
@@ -72,6 +80,7 @@ export interface CostPayload {
   readonly preset: string;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
   readonly onDemandUsd: number;
 }

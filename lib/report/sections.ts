@@ -152,7 +152,7 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   { title: 'Cost per run', hint: 'what the provider bills, USD', cell: (p) => figure(p.costUsd, dollars) },
   {
     title: 'Of on-demand prices',
-    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted or idle',
+    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle',
     cell: (p) => figure(p.toOnDemandPrices, percent),
   },
   { title: '÷ on-demand', hint: 'cost over that of the preset on-demand', cell: (p) => figure(p.toOnDemand, ratio) },
@@ -178,6 +178,11 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
     title: 'Wasted',
     hint: 'share of the cost that went into work done again',
     cell: (p) => figure(p.wastedShare, percent),
+  },
+  {
+    title: 'Speculative',
+    hint: 'share of the cost of attempts beside the one that succeeded first',
+    cell: (p) => figure(p.speculativeShare, percent),
   },
   {
     title: 'Idle',

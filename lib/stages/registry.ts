@@ -143,7 +143,12 @@ function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): 
   const policies = bound.map(policyOf);
   const stages = Object.fromEntries(policies.map((p) => [p.stage, p.contract])) as unknown as Stages<Solver>;
   const buys = policies.find((p) => p.stage === 'scale')?.buys;
-  return buys === undefined ? stages : { ...stages, appraise: appraiseOnly(buys, stages.appraise) };
+  const reusesSlots = policies.find((p) => p.stage === 'queue')?.reusesSlots === true;
+  return {
+    ...stages,
+    ...(buys && { buys, appraise: appraiseOnly(buys, stages.appraise) }),
+    ...(reusesSlots && { reusesSlots }),
+  };
 }
 
 /** Appraises the pools in which the preset may buy. O(pools) for each decision. */
@@ -212,6 +217,7 @@ interface Bound {
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
   readonly buys?: Policy['buys'];
+  readonly reusesSlots?: Policy['reusesSlots'];
   readonly isShipped: boolean;
 }
 
@@ -269,7 +275,14 @@ function bind(
   const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
   const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
-  return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
+  return {
+    stage,
+    contract: scoped(stage, decide, asks),
+    asks,
+    ...(of.buys && { buys: of.buys }),
+    ...(of.reusesSlots && { reusesSlots: of.reusesSlots }),
+    isShipped,
+  };
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */

@@ -15,7 +15,7 @@ import { lambdaClock } from '../../lib/drivers/aws/lambda/clock.ts';
 import { observeEvents } from '../../lib/drivers/aws/compose/compose-observing.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../lib/drivers/aws/fleet/compose-fleet.ts';
 import { fleetEvent } from '../../lib/drivers/aws/fleet/event-notices.ts';
-import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
+import { markOf } from '../../lib/drivers/aws/fleet/request-names.ts';
 import { sweep, type Swept } from '../../lib/drivers/aws/fleet/sweep.ts';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';

@@ -19,7 +19,7 @@ import type { OutlookForecast } from '../../lib/market/forecast/forecast-data.ts
 const carried = <T>(value: T): T => deserialize(serialize(value)) as T;
 
 /** The functions of a deployment that have a store. */
-export type Step = 'look' | 'estimate' | 'forecast' | 'solve' | 'isolate' | 'record' | 'act' | 'confirm';
+export type Step = 'snapshot' | 'estimate' | 'forecast' | 'solve' | 'isolate' | 'record' | 'act' | 'confirm';
 
 /** Parts of a process: what was learned is its own, so each step begins from what is stored. */
 export type SteppedParts = Omit<EngineParts<Solver>, 'forecast'> & {
@@ -42,7 +42,7 @@ export class SteppedEngine {
   }
 
   async start(): Promise<void> {
-    await reconcile(this.#parts('look'));
+    await reconcile(this.#parts('snapshot'));
   }
 
   /** From the next cycle on nothing starts, and what runs is asked to stop. */
@@ -51,7 +51,7 @@ export class SteppedEngine {
   }
 
   async cycle(): Promise<Seconds | null> {
-    const observing = this.#parts('look');
+    const observing = this.#parts('snapshot');
     const found = await steps.observe({ ...observing, memory: this.#memory }, this.#draining);
     if (found === null) {
       observing.onCycle?.({ atMs: observing.clock.now(), plan: null, idle: true, live: 0 });

@@ -66,8 +66,9 @@ type LogQuery = Query & { readonly attempt: number | undefined };
 type Piece = { readonly started: number } | LogView;
 
 /**
- * Log of one attempt from its beginning. When following, it goes on through later attempts until the task is over.
- * `waits`: null when not following; else called once while there is nothing to read yet.
+ * One attempt's log from its beginning; where it is followed, on through the attempts that come to decide the task,
+ * until the deciding one has ended and the job will start no other. `waits`: null when not following; else called
+ * once when there is nothing to read yet.
  */
 async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => void) | null): AsyncGenerator<Piece> {
   const follow = waits !== null;
@@ -75,6 +76,7 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
   let told = false;
   let offset = 0;
   let number: number | null = null;
+  const seen = new Set<number>();
   for (;;) {
     const view = await read(engine, job, { ...query, attempt: query.attempt ?? number ?? undefined, offset }, follow);
     if (view === null) {
@@ -84,17 +86,21 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
       continue;
     }
     if (number === null) number = view.number;
+    seen.add(number);
     if (view.text !== '' || (offset === 0 && view.ended)) yield view;
     offset = view.nextOffset;
     if (offset < view.totalBytes) continue;
     if (!follow || (view.ended && (of.attempt !== undefined || (view.latest && (await taskIsOver(engine, job, view))))))
       return;
-    if (view.ended && !view.latest) {
-      number = view.number + 1;
+    const next = view.ended && !view.latest ? await read(engine, job, { ...query, offset: 0 }, follow) : null;
+    if (next !== null && !seen.has(next.number)) {
+      number = next.number;
       offset = 0;
       yield { started: number };
       continue;
     }
+    // An attempt that was read before decides: nothing more is to come.
+    if (next?.ended === true && (await taskIsOver(engine, job, view))) return;
     await delay(POLL_MS);
   }
 }

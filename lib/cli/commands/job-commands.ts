@@ -81,12 +81,16 @@ function addLogs(program: Command, world: World, finish: (code: number) => void)
     .command('logs')
     .summary("print a task's output")
     .description(
-      'Prints what a task wrote: of its newest attempt, unless another is named. On a terminal colours are left out and control characters are shown; a file or a pipe (`| less -R`) gets them as written.',
+      'Prints what a task wrote: of the attempt that succeeded, else of its newest, unless another is named. On a terminal colours are left out and control characters are shown; a file or a pipe (`| less -R`) gets them as written.',
     )
     .argument('<job>', 'id or name')
     .addOption(new Option('--task <n>', 'index of the task').argParser(whole).default(0))
     .option('--stage <name>', 'stage of the task (needed when the job has several)')
-    .addOption(new Option('--attempt <n>', 'number of the attempt (default: the newest)').argParser(whole))
+    .addOption(
+      new Option('--attempt <n>', 'number of the attempt (default: the one that succeeded, else the newest)').argParser(
+        whole,
+      ),
+    )
     .option('--stderr', 'standard error instead of standard output')
     .option('-f, --follow', 'follow the task until it is over, through later attempts')
     .option('--json', 'print as JSON')

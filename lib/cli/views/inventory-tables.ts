@@ -1,9 +1,17 @@
 import type { CostReport, InstanceView, PlanView, PoolView } from '../../api/schemas.ts';
 import { dollars, instant, percent, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text } from './text-table.ts';
+import { table, text, type Column } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
+
+/** Shown only where attempts were superseded. */
+const speculative: Column<CostReport['rows'][number]> = {
+  title: 'SPECULATIVE',
+  cell: (r) => dollars(r.speculativeUsd),
+  right: true,
+  optional: 1,
+};
 
 export function costTable(output: Paint, report: CostReport): string {
   const rows = report.rows.length === 0 ? [] : [...report.rows, { key: 'total', ...report.total }];
@@ -13,6 +21,7 @@ export function costTable(output: Paint, report: CostReport): string {
       { title: report.by.toUpperCase(), cell: (r) => shorten(text(r.key), 48), wrap: 24 },
       { title: 'WORK', cell: (r) => dollars(r.workUsd), right: true, optional: 2 },
       { title: 'WASTED', cell: (r) => dollars(r.wastedUsd), right: true, optional: 1 },
+      ...(report.total.speculativeUsd > 0 ? [speculative] : []),
       { title: 'IDLE', cell: (r) => dollars(r.idleUsd), right: true },
       { title: 'TOTAL', cell: (r) => dollars(r.totalUsd), right: true },
       { title: 'ON ON-DEMAND', cell: (r) => dollars(r.onDemandUsd), right: true, optional: 3 },

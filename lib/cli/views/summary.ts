@@ -44,6 +44,7 @@ export interface RunFigures {
   /** The same fraction without refunds. */
   readonly savedWithoutRefunds: number | null;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
   /** Running time repeated because no checkpoint held it. */
   readonly redoneS: number;
@@ -66,6 +67,7 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
     refundedUsd,
     savedWithoutRefunds: spent.onDemandUsd > 0 ? 1 - (spent.totalUsd + refundedUsd) / spent.onDemandUsd : null,
     wastedUsd: spent.wastedUsd,
+    speculativeUsd: spent.speculativeUsd,
     idleUsd: spent.idleUsd,
     redoneS: attempts.reduce((sum, a) => sum + lostS(a), 0),
   };
@@ -122,6 +124,8 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
     `${label('survived')}${survived.join(', ')}`,
     `${label('wasted work')}${dollars(f.wastedUsd)}, ${duration(f.redoneS)} done again`,
   );
+  if (f.speculativeUsd > 0)
+    lines.push(`${label('speculative')}${dollars(f.speculativeUsd)} for attempts beside the first to succeed`);
   return lines.join('\n');
 }
 

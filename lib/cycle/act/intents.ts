@@ -26,7 +26,7 @@ import { rateText } from '../../domain/pool.ts';
  * committed in one piece before any effect, so that intents survive a crash and are performed under the same keys.
  */
 export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
-  const stops = stopsOfSuperseded(state);
+  const stops = stopsOfLost(state);
   const whole = stops.length === 0 ? plan : { ...plan, effects: [...plan.effects, ...stops] };
   state.putPlan(whole);
   DeploymentLimits.record(state, whole);
@@ -51,15 +51,27 @@ function putEarliest(state: WorkingState, { job, stage, index, notBeforeMs }: Ea
   state.updateTask({ ...task, notBeforeMs: untilMs });
 }
 
-/** Stops of superseded attempts, one request each. They need no judgement, so they are part of every plan. */
-export const stopsOfSuperseded = (state: WorkingState): readonly Effect[] =>
-  state.supersededAttempts().map(({ id, supersededBy }) => ({
-    kind: 'stop',
-    key: effectKey(`superseded/stop/${id}`),
-    attempt: id,
-    why: 'superseded',
-    reason: `${supersededBy} succeeded first`,
-  }));
+/**
+ * Stops of attempts that cannot succeed any more, one request each. They need no judgement, so they are part of every
+ * plan. An attempt of a lost claim keeps what it can: its task goes on from there.
+ */
+export const stopsOfLost = (state: WorkingState): readonly Effect[] =>
+  state.lostAttempts().map(({ id, supersededBy, claimLostTo }) => {
+    const stop = { kind: 'stop', attempt: id } as const;
+    return supersededBy === undefined
+      ? {
+          ...stop,
+          key: effectKey(`claim-lost/stop/${id}`),
+          why: 'preempted',
+          reason: `${claimLostTo} claimed the outputs and ended without success`,
+        }
+      : {
+          ...stop,
+          key: effectKey(`superseded/stop/${id}`),
+          why: 'superseded',
+          reason: `${supersededBy} succeeded first`,
+        };
+  });
 
 /** One effect of a plan that is recorded already or together with it. */
 export function recordIntent(
@@ -160,7 +172,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     exitSignal: null,
     reason: effect.reason,
     ...(role === 'original' ? {} : { role }),
-    ...(isCopy ? { round: roundOf(state, effect, task.attempts) } : {}),
+    ...(isCopy ? roundOf(state, effect, task.attempts) : {}),
     resumedFromS: isCopy ? ZERO_S : task.keptS,
     keptS: ZERO_S,
     usage: null,
@@ -175,10 +187,15 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   });
 }
 
-/** Round of a copy: that of the first live attempt. */
-function roundOf(state: WorkingState, { attempt: id, task }: Extract<Effect, { kind: 'start' }>, attempts: number) {
+/** Round of a copy: that of the first live attempt, and whether its claim is lost. */
+function roundOf(
+  state: WorkingState,
+  { attempt: id, task }: Extract<Effect, { kind: 'start' }>,
+  attempts: number,
+): Pick<Attempt, 'round' | 'claimLostTo'> {
   const [first] = state.rivalsOf({ ...task, id }, attempts);
-  return first?.round ?? first?.number ?? attempts;
+  const round = first?.round ?? first?.number ?? attempts;
+  return first?.claimLostTo === undefined ? { round } : { round, claimLostTo: first.claimLostTo };
 }
 
 /**

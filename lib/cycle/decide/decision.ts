@@ -56,7 +56,7 @@ export interface DecisionParts<S> {
   readonly knownOffers?: RunningOffers;
   /** False: no explanations. Default true. The decision is the same. */
   readonly explains?: boolean;
-  /** True: slots are reused between decisions. Default false. */
+  /** True: slots are reused between decisions if the preset does that. Default false. */
   readonly reusesSlots?: boolean;
 }
 
@@ -92,9 +92,11 @@ export async function decideOn<S>(
   const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,
-    endings: endingsOf(decided.deliberation, { config, lastRanMs }),
+    endings: endingsOf(decided.deliberation, { config, lastRanMs, ...(stages.buys && { buys: stages.buys }) }),
     runningOffers: decided.deliberation.runningOffers,
-    ...(parts.reusesSlots === true ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) } : {}),
+    ...(parts.reusesSlots === true && stages.reusesSlots === true
+      ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) }
+      : {}),
   };
 }
 

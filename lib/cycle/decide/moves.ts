@@ -7,7 +7,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint, nonInterruptibleOnly } from '../../domain/constraints.ts';
-import { isEnding, type StageSpec } from '../../domain/job.ts';
+import { isEnding, type Attempt, type StageSpec } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
@@ -25,6 +25,7 @@ import type {
 } from '../../policy/contracts.ts';
 import { afterPlacing } from '../../policy/hosts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
+import { taskKey } from '../state/working-state.ts';
 
 /** Starts of tasks that arrive at the target of their move, and their groups. */
 export interface Arrivals {
@@ -38,8 +39,19 @@ export interface PlacingContext extends SceneContext {
   readonly leftOf: (running: RunningTask) => Seconds;
 }
 
-/** The plan's moves, less those whose side the user's constraints exclude. */
-export function movesOf({ moves }: Allotment, worths: Worths): readonly PlannedMove[] {
+/**
+ * The plan's moves, one of each task, less those whose side the user's constraints exclude. Of several attempts of a
+ * task the first one moves: it has the checkpoint, and the others stop with it.
+ */
+export function movesOf({ moves: asked }: Pick<Allotment, 'moves'>, worths: Worths): readonly PlannedMove[] {
+  const firsts = new Map<string, Attempt>();
+  for (const { running } of asked) {
+    const first = firsts.get(taskKey(running.attempt));
+    if (first === undefined || running.attempt.number < first.number) {
+      firsts.set(taskKey(running.attempt), running.attempt);
+    }
+  }
+  const moves = asked.filter(({ running }) => firsts.get(taskKey(running.attempt)) === running.attempt);
   return moves.flatMap(({ running, reason, to }): PlannedMove[] => {
     const worth = invariant(
       worths.ofRunning(running),

@@ -2,7 +2,15 @@ import { attemptId, type AttemptId, type InstanceId, type JobId } from '../../ke
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import { ZERO_S, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
-import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../../domain/job.ts';
+import {
+  hasLost,
+  isOver,
+  type Attempt,
+  type Job,
+  type StageProgress,
+  type Task,
+  type TaskRef,
+} from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import { withTime } from '../../domain/running-times.ts';
@@ -35,8 +43,8 @@ export class WorkingState {
   #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
   readonly #whatRuns = new WhatRuns();
-  /** Superseded attempts that have not been asked to stop. */
-  readonly #superseded = new Set<AttemptId>();
+  /** Attempts that cannot succeed any more and have not been asked to stop. */
+  readonly #lost = new Set<AttemptId>();
   /** Entities that ended since the last `refresh`: a load would leave them out. */
   #over = nothingOver();
 
@@ -50,7 +58,7 @@ export class WorkingState {
     for (const a of active.attempts) {
       this.attempts.load(a.id, a);
       this.#whatRuns.changedAttempt(a);
-      if (a.supersededBy !== undefined) this.#noteSuperseded(a);
+      this.#noteLost(a);
     }
     this.#openEffects = active.openEffects;
     this.#cursors = active.cursors;
@@ -118,18 +126,20 @@ export class WorkingState {
     const isNew = this.attempts.put(value.id, value);
     if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#whatRuns.changedAttempt(value);
-    if (value.supersededBy !== undefined) this.#noteSuperseded(value);
+    this.#noteLost(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
   }
 
-  #noteSuperseded({ id, state }: Attempt): void {
-    if (state === 'stopping' || state === 'ended') this.#superseded.delete(id);
-    else this.#superseded.add(id);
+  #noteLost(attempt: Attempt): void {
+    if (!hasLost(attempt)) return;
+    const { id, state } = attempt;
+    if (state === 'stopping' || state === 'ended') this.#lost.delete(id);
+    else this.#lost.add(id);
   }
 
-  /** Superseded attempts that have not been asked to stop. O(their number). */
-  supersededAttempts(): Attempt[] {
-    return valuesOf(this.#superseded, this.attempts);
+  /** Attempts that cannot succeed any more and have not been asked to stop. O(their number). */
+  lostAttempts(): Attempt[] {
+    return valuesOf(this.#lost, this.attempts);
   }
 
   /** Other attempts of the task that live and may still succeed. O(attempts of the task so far). */
@@ -192,7 +202,7 @@ export class WorkingState {
   }
 
   /** Moves a task to its success, and counts its running time among its siblings'. */
-  succeedTask(task: Task, runtimeS: Seconds): void {
+  succeedTask({ claimed: _, ...task }: Task, runtimeS: Seconds): void {
     this.#storeTask({ ...task, state: 'succeeded', keptS: runtimeS });
     this.#count(task, (s) => ({
       ...s,
@@ -200,6 +210,11 @@ export class WorkingState {
       succeeded: s.succeeded + 1,
       ...(s.tasks > 1 ? { times: withTime(s.times, runtimeS) } : {}),
     }));
+  }
+
+  /** From now on the tasks of a stage get no copies. */
+  forbidCopies(ref: Pick<TaskRef, 'job' | 'stage'>, why: string): void {
+    this.#count(ref, (s) => ({ ...s, noCopies: why }));
   }
 
   /** Earliest start of a stage's tasks; null: any time. */

@@ -47,8 +47,8 @@ export class Collector {
   readonly uses = new Map<string, Tally>();
   /** Instances that came and went, in the order of being folded. */
   readonly changes = new InstanceChanges();
-  readonly usd: Sums = { work: 0, wasted: 0, idle: 0 };
-  readonly hours: Sums = { work: 0, wasted: 0, idle: 0 };
+  readonly usd: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
+  readonly hours: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
   onDemandUsd = 0;
   launches = 0;
   interruptions = 0;

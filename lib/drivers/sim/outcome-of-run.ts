@@ -47,7 +47,7 @@ function totalsOf(
   { refused, notSubmitted, endMs }: Pick<SimulationResult, 'refused' | 'notSubmitted' | 'endMs'>,
 ): Totals {
   const { usd, hours } = c;
-  const instanceHours = hours.work + hours.wasted + hours.idle;
+  const instanceHours = hours.work + hours.wasted + hours.speculative + hours.idle;
   const count = (state: JobState): number => jobs.state.reduce((n, s) => n + Number(s === state), 0);
   const deadlines = [...jobs.deadlineMs.keys()].filter((i) => !Number.isNaN(jobs.deadlineMs[i]));
   // Work that is not over and still has time when the simulation ends has missed nothing.
@@ -69,8 +69,9 @@ function totalsOf(
     missed: deadlines.filter(missed).length,
     workUsd: usd.work,
     wastedUsd: usd.wasted,
+    speculativeUsd: usd.speculative,
     idleUsd: usd.idle,
-    billedUsd: usd.work + usd.wasted + usd.idle,
+    billedUsd: usd.work + usd.wasted + usd.speculative + usd.idle,
     onDemandUsd: c.onDemandUsd,
     instanceHours,
     utilisation: instanceHours > 0 ? hours.work / instanceHours : 0,

@@ -23,6 +23,8 @@ export interface OwnPolicySpec<Stage extends StageName = StageName, Settings ext
   readonly asks?: Asks;
   /** Pools in which a policy of `scale` may ever buy. Absent: any. Other pools are not appraised. */
   readonly buys?: (pool: Pool) => boolean;
+  /** Of a policy of `queue`: waiting tasks may take slots of ended ones between decisions. Absent: they may not. */
+  readonly reusesSlots?: true;
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
 
@@ -56,6 +58,7 @@ const form = z.strictObject({
     })
     .default({}),
   buys: z.custom<NonNullable<Policy['buys']>>(isFunction, 'must be a function').optional(),
+  reusesSlots: z.literal(true).optional(),
   decide: z.custom<Policy['decide']>(isFunction, 'must be a function'),
 });
 

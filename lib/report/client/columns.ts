@@ -32,6 +32,7 @@ export async function decodeJobs(payload: JobsPayload, blobs: Blobs): Promise<Jo
     deadlineMs: await numbers('deadlineMs'),
     workUsd: await numbers('workUsd'),
     wastedUsd: await numbers('wastedUsd'),
+    speculativeUsd: await numbers('speculativeUsd'),
     idleUsd: await numbers('idleUsd'),
     onDemandUsd: await numbers('onDemandUsd'),
     interruptions: await numbers('interruptions'),

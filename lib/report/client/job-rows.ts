@@ -63,7 +63,9 @@ export function jobTable(jobs: Jobs): JobTable {
     waitedS: between(jobs.submittedMs, jobs.startedMs),
     tookS: between(jobs.submittedMs, jobs.finishedMs),
     lateS,
-    costUsd: column((i) => (jobs.workUsd[i] ?? 0) + (jobs.wastedUsd[i] ?? 0) + (jobs.idleUsd[i] ?? 0)),
+    costUsd: column(
+      (i) => (jobs.workUsd[i] ?? 0) + (jobs.wastedUsd[i] ?? 0) + (jobs.speculativeUsd[i] ?? 0) + (jobs.idleUsd[i] ?? 0),
+    ),
   };
 }
 

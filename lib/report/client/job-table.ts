@@ -232,6 +232,7 @@ function detail(table: JobTable, i: number): readonly Node[] {
     ['Deadline', second(jobs.deadlineMs[i] ?? NaN)],
     ['Work', dollars(jobs.workUsd[i] ?? NaN)],
     ['Wasted', dollars(jobs.wastedUsd[i] ?? NaN)],
+    ['Speculative', dollars(jobs.speculativeUsd[i] ?? NaN)],
     ['Idle', dollars(jobs.idleUsd[i] ?? NaN)],
     ['Of on-demand', onDemandUsd > 0 ? percent(costUsd / onDemandUsd) : NONE],
   ];

@@ -1,5 +1,7 @@
+import { seconds } from '../../kernel/units.ts';
 import { policy } from '../../policy/policy.ts';
 import { appraise } from './appraise.ts';
+import { appraiseByPrice } from './by-price.ts';
 import { bidsFor } from './pools.ts';
 import { appraiseWithoutSpot } from './without-spot.ts';
 
@@ -26,5 +28,16 @@ export const APPRAISE = [
       asks: { bids: (pool) => (pool.option === 'spot' ? [] : ['uncapped']), horizon: 'any', prices: true },
     },
     appraiseWithoutSpot,
+  ),
+  policy(
+    'appraise',
+    {
+      name: 'by-price',
+      about: 'pools by the price of an instance now; no risk, no lateness',
+      source: 'baseline: a request to EC2 Fleet',
+      // Of the bids that it offers: the risk recorded with each purchase, whoever takes it into account.
+      asks: { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: seconds(3600) },
+    },
+    appraiseByPrice,
   ),
 ];

@@ -70,6 +70,11 @@ export interface OrderRules {
    * only at no cost.
    */
   readonly keepsOption: boolean;
+  /**
+   * True: no task is preempted for another of its own stage, whatever the plan says of their remaining times. Both have
+   * to run, so only the work done would be gained or lost.
+   */
+  readonly keepsStages: boolean;
 }
 
 /** Tasks of a group that the plan starts by one option. */
@@ -102,7 +107,7 @@ function placeStarts(
   if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
   const urgent = rules.urgentFirst ? urgentOf(context, wanted) : [];
   const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
-  const started = placeWanted(context, { wanted, hosts, freeing, behind, begun: [] });
+  const started = placeWanted(context, { wanted, hosts, freeing, behind, begun: [], rules });
   if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
   const first = placeUrgent(context, urgent, { hosts, isUp });
   if (first.length === 0) return started;
@@ -115,6 +120,7 @@ function placeStarts(
     freeing,
     behind,
     begun: first,
+    rules,
   });
   return { ...others, placements: [...first, ...others.placements] };
 }
@@ -191,6 +197,7 @@ interface Placing {
   readonly behind: QueueInput['behind'];
   /** Placements so far. */
   readonly begun: readonly Placement[];
+  readonly rules: OrderRules;
 }
 
 function placeWanted(context: Context, placing: Placing): Started {
@@ -204,7 +211,7 @@ function placeWanted(context: Context, placing: Placing): Started {
 }
 
 function placeWhereWorkStops(context: Context, placing: Placing): Started {
-  const { wanted, hosts, freeing } = placing;
+  const { wanted, hosts, freeing, rules } = placing;
   const tasks = wanted.flatMap((w) => w.tasks);
   const later = hosts.map((h) => withRoomMade(h, freeing));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
@@ -229,7 +236,8 @@ function placeWhereWorkStops(context: Context, placing: Placing): Started {
     const beneficiaries = isCleared
       ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
       : waiting.map((p) => stageOf(p.task));
-    const stopped = there.stopped.filter((r) => beneficiaries.some((stage) => stage !== stageOf(r.attempt)));
+    const mayStop = (r: RunningTask) => !rules.keepsStages || beneficiaries.some((s) => s !== stageOf(r.attempt));
+    const stopped = there.stopped.filter(mayStop);
     const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
     for (const r of stops) needed.add(r.attempt.id);
   }

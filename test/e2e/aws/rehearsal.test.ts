@@ -165,7 +165,7 @@ describeOnLocalStack(
     async function storedAsNobodyCan(submittedMs: EpochMs): Promise<string> {
       const { variables } = await DeployedFunction.about(
         { endpoint: on.endpoint, region: REGION },
-        'a picture of everything',
+        'one snapshot of everything',
       );
       const at = { ...on.config(), region: REGION };
       const store = new DynamoStore({
@@ -439,7 +439,7 @@ describeOnLocalStack(
       const QueueUrl = queueOf(on.endpoint, Target?.Arn ?? '');
       const sqs = on.kept(new SQSClient({ ...on.config(), region: REGION }));
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: Target?.Input ?? '' }));
-      await until('a look at it', async () => ((await newest()) === before ? null : true), 60_000);
+      await until('a plan for it', async () => ((await newest()) === before ? null : true), 60_000);
       expect(await ask<CancelAnswer>('cancel', endless.id)).toMatchObject({ outcome: 'requested' });
       expect(await ended(ask, endless.id)).toMatchObject({ state: 'cancelled' });
       phase('the end of an hour, and a cancellation');

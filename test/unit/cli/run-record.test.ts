@@ -10,6 +10,7 @@ const folder = (): string => mkdtempSync(join(scratch, 'd-'));
 const spent = (n: number): Spent => ({
   workUsd: n,
   wastedUsd: 2 * n,
+  speculativeUsd: 0.5 * n,
   idleUsd: 3 * n,
   totalUsd: 6 * n,
   onDemandUsd: 7 * n,
@@ -22,6 +23,13 @@ describe('what a directory had cost before a run', () => {
     writeRun(dir, { jobs: ['a', 'b'], before: spent(1) });
     expect(readRun(dir, ['a', 'b'])?.before).toEqual(spent(1));
     expect(readRun(dir, ['b'])?.before).toEqual(spent(1));
+  });
+
+  it('is read where an earlier version wrote it, which knew no speculative cost', () => {
+    const dir = folder();
+    const { speculativeUsd: _, ...before } = spent(1);
+    writeFileSync(join(dir, 'run.json'), JSON.stringify({ version: 1, jobs: ['a'], before }));
+    expect(readRun(dir, ['a'])?.before).toEqual({ ...spent(1), speculativeUsd: 0 });
   });
 
   it('is not known for jobs that were submitted otherwise', () => {

@@ -30,6 +30,15 @@ describe('tables', () => {
     expect(lines[1]).toContain('3/7, 2 running');
   });
 
+  it('cost: tells attempts beside the first to succeed apart, where there are any', () => {
+    const money = { workUsd: 2, wastedUsd: 0.5, speculativeUsd: 0.25, idleUsd: 0.5, totalUsd: 3.25, onDemandUsd: 12 };
+    const total = moneyOf(money);
+    const rows = [{ key: 'ada', ...total }];
+    const shown = costTable(PLAIN, { by: 'owner', asOf: NOW, rows, next: null, total });
+    expect(shown).toMatch(/WASTED +SPECULATIVE +IDLE/);
+    expect(shown).toMatch(/^ada +\$2\.00 +\$0\.5000 +\$0\.2500 +\$0\.5000 +\$3\.25 +\$12\.00 +73%/m);
+  });
+
   it('cost: has a total and what was saved', () => {
     const row = { key: 'ada', ...moneyOf({ workUsd: 2, wastedUsd: 0.5, idleUsd: 0.5, totalUsd: 3, onDemandUsd: 12 }) };
     const { key: _, ...total } = row;

@@ -1,32 +1,32 @@
 /**
- * Asks AWS's price list for on-demand prices, once a day; how they are kept: on-demand-prices.ts.
+ * Fetch of on-demand prices from AWS's price list, once a day; stored as in on-demand-prices.ts.
  * https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-the-aws-price-list-query-api.html
  */
 import { GetProductsCommand, type PricingClient } from '@aws-sdk/client-pricing';
 import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
+import { familyOf } from '../../../domain/pool.ts';
 import { classify } from '../errors.ts';
 import { readListPrices, sourceOf, type ListPrices, type ListSource } from './on-demand-prices.ts';
 import { body, number, numberOf } from '../store/codec.ts';
 import { PRICE_LIST, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
-import { familyOf } from '../../../domain/pool.ts';
 
 const DAY_MS = 86_400_000;
-/** After a failure. */
+/** Pause after a failure, ms. */
 const AGAIN_MS = 3_600_000;
-/** A hundred products each. A region sells some thousand instance types, one product of the asked kind each. */
+/** Pages of a hundred products. A region sells some thousand instance types, with one matching product each. */
 const MAX_PAGES = 40;
 
-/** The API answers in three regions, each for all ("Endpoints", AWS Price List). */
+/** Region of the API for a region's prices. Three regions answer for all ("Endpoints", AWS Price List). */
 export function priceListRegion(region: string): string {
   if (region.startsWith('cn-')) return 'cn-northwest-1';
   if (/^(?:eu|il|me|af)-/.test(region)) return 'eu-central-1';
   return region.startsWith('ap-') ? 'ap-south-1' : 'us-east-1';
 }
 
-/** One product, as far as it is used: JSON in a string. */
+/** Used part of a product, which is JSON in a string. */
 const product = z.object({
   product: z.object({ attributes: z.object({ instanceType: z.string(), regionCode: z.string() }) }),
   terms: z.object({
@@ -45,23 +45,20 @@ const product = z.object({
 export interface PriceListParts {
   readonly client: PricingClient;
   readonly table: Table;
-  /** Of the deployment. */
+  /** Region of the deployment. */
   readonly region: string;
   readonly types: readonly string[];
 }
 
-/**
- * Fetches the list if that is due; null when it is not. Never throws for the list's sake: without it the catalogue
- * serves.
- */
+/** Fetches the list if due; null if not. Faults of the list are not thrown: the catalogue serves in its place. */
 export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Promise<ListSource | null> {
   const { table, region, types } = parts;
   const [state, stored] = await Promise.all([table.get(PRICES_STATE), readListPrices(table)]);
   const isSame = stored?.region === region && types.every((type) => Object.hasOwn(stored.usdPerHour, type));
   const dueMs = numberOf(state, 'listDueMs');
-  // A family that is new is asked for at once; one that the list lacks must not be asked for every ten minutes.
-  if (raw(now) < dueMs && (isSame || textOfTypes(types) === state?.['listOf']?.S)) return null;
-  const asked = { listOf: { S: textOfTypes(types) } };
+  // New families are fetched at once. A family that the list lacks must not be fetched every ten minutes.
+  if (raw(now) < dueMs && (isSame || familiesText(types) === state?.['listOf']?.S)) return null;
+  const asked = { listOf: { S: familiesText(types) } };
   let usdPerHour: Record<string, number>;
   try {
     usdPerHour = await productsOf(parts);
@@ -80,9 +77,9 @@ export async function refreshListPrices(parts: PriceListParts, now: EpochMs): Pr
   return sourceOf(list, types);
 }
 
-const textOfTypes = (types: readonly string[]): string => [...new Set(types.map(familyOf))].join();
+const familiesText = (types: readonly string[]): string => [...new Set(types.map(familyOf))].join();
 
-/** Linux, shared hardware, nothing installed, used and not reserved: what a spot instance's price is compared with. */
+/** Filter of products comparable with spot instances: Linux, shared hardware, nothing installed, not reserved. */
 const KIND = {
   operatingSystem: 'Linux',
   tenancy: 'Shared',
@@ -91,7 +88,7 @@ const KIND = {
   marketoption: 'OnDemand',
 };
 
-/** Prices of the wanted types. One page is in memory at a time. */
+/** Prices of the wanted types. Only one page is in memory at a time. */
 async function productsOf({ client, region, types }: PriceListParts): Promise<Record<string, number>> {
   const wanted = new Set(types);
   const found: Record<string, number> = {};
@@ -118,11 +115,11 @@ async function productsOf({ client, region, types }: PriceListParts): Promise<Re
   if (Object.keys(found).length > 0) return found;
   throw new EbbError('aws.unavailable', {
     what: 'the price list has none of the instance types',
-    got: `${region}: ${textOfTypes(types)}`,
+    got: `${region}: ${familiesText(types)}`,
   });
 }
 
-/** Null for a product of another form: the list is AWS's to change. */
+/** Type and price of a product; null for an unknown form, since AWS may change the list. */
 function priceIn(text: string, region: string): { readonly type: string; readonly usd: number } | null {
   let json: unknown;
   try {

@@ -1,12 +1,11 @@
 /**
- * On-demand prices of the deployment's region, from AWS's price list, kept in the table as one item
- * (fetch-on-demand-prices.ts writes it).
+ * On-demand prices of the deployment's region from AWS's price list (fetch-on-demand-prices.ts), one item in the table.
  *
  *   PRICES   LIST    region, and USD per hour by instance type
- *   PRICES   STATE   `listedMs`: when it was last written; `listDueMs`: when to ask again
+ *   PRICES   STATE   `listedMs`: time of the last write; `listDueMs`: time of the next fetch
  *
- * Where the list cannot be had, or lacks a type, prices are those of the built-in catalogue (us-east-1), and that is
- * said.
+ * If there is no list, or it lacks a type, prices are those of the built-in catalogue (us-east-1), and the source says
+ * so.
  */
 import { bodyOf } from '../store/codec.ts';
 import { PRICE_LIST } from '../store/keys.ts';
@@ -18,7 +17,7 @@ export interface ListPrices {
   readonly usdPerHour: Readonly<Record<string, number>>;
 }
 
-/** Where on-demand prices are from. */
+/** Source of on-demand prices. */
 export type ListSource =
   | {
       readonly source: 'price-list';
@@ -36,7 +35,7 @@ export const sourceOf = (list: ListPrices | null, types: readonly string[]): Lis
         lacking: types.filter((type) => !Object.hasOwn(list.usdPerHour, type)),
       };
 
-/** As stored; null when it never was. */
+/** Stored prices; null before the first write. */
 export async function readListPrices(table: Pick<Table, 'get'>): Promise<ListPrices | null> {
   const item = await table.get(PRICE_LIST);
   return item === undefined ? null : bodyOf<ListPrices>(item);

@@ -8,7 +8,7 @@ import { EbbError, invariant } from '../../../kernel/errors.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw, seconds } from '../../../kernel/units.ts';
 import { Engine } from '../../../cycle/engine.ts';
-import { bidsAsked } from '../../../policy/asks.ts';
+import { bidsAsked, poolsPriced } from '../../../policy/asks.ts';
 import { forecastNamed, presetNamed, withStandIns } from '../../../stages/registry.ts';
 import type { Stages } from '../../../policy/contracts.ts';
 import { refusalText } from '../../../domain/plan.ts';
@@ -83,7 +83,8 @@ const engine = new Engine<Solver>({
   trials: async (observed) => {
     const { snapshot } = observed;
     const asked = bidsAsked(snapshot, asks, world.config);
-    const table = forecastTable(invariant(forecast, 'a forecast comes before trials'), snapshot.nowMs, asked);
+    const made = invariant(forecast, 'a forecast comes before trials');
+    const table = forecastTable(made, snapshot.nowMs, asked, poolsPriced(snapshot, stages));
     return openTrials({
       observed,
       market: table,

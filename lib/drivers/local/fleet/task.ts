@@ -41,6 +41,8 @@ export interface TaskEnd {
   readonly exitCode: number | null;
   readonly exitSignal: string | null;
   readonly stopped: StopReason | null;
+  /** Attempt that holds the claim which this one lost. */
+  readonly publisher?: string;
   readonly keptS: number;
   readonly usage: { readonly maxRss: number; readonly cpuS: number } | null;
   readonly detail: string | null;
@@ -296,7 +298,8 @@ export class TaskRun {
     }
     const publisher = this.#publisher();
     if (publisher !== this.command.attempt) {
-      return this.#end({ atMs, exitCode: 0, stopped: 'superseded', detail: `${publisher} publishes its outputs` });
+      const detail = `${publisher} publishes its outputs`;
+      return this.#end({ atMs, exitCode: 0, stopped: 'superseded', publisher, detail });
     }
     const unmatched = await this.#publish();
     const detail = unmatched.length === 0 ? null : `no file matches ${inWords(unmatched)} among its outputs`;

@@ -1,6 +1,6 @@
 /**
- * First step of a cycle: takes the lease, takes in what happened, and one picture of it all. Ends the run when nothing
- * is left to do.
+ * First step of a cycle: takes the lease, applies observations and takes one snapshot. Ends the run if nothing is left
+ * to do.
  */
 import middy from '@middy/core';
 import { raw } from '../../lib/kernel/units.ts';
@@ -9,17 +9,17 @@ import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { measuredStore, measureHeldJobs, measureSnapshot } from '../../lib/drivers/aws/metrics/measures.ts';
-import { cycleStart, type CycleStart, type LookAnswer } from '../../lib/drivers/aws/cycle/messages.ts';
+import { cycleStart, type CycleStart, type SnapshotAnswer } from '../../lib/drivers/aws/cycle/messages.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
 import { windowEndsOf } from '../../lib/drivers/aws/market/window-ends.ts';
 
-export const handler = middy<CycleStart, LookAnswer>()
-  .use(lambdaStack('look', cycleStart))
+export const handler = middy<CycleStart, SnapshotAnswer>()
+  .use(lambdaStack('snapshot', cycleStart))
   .use(inTime())
   .handler(async ({ execution, round, began }) => {
     const of = deployment(composeDeployment);
-    const lookedMs = of.nowMs();
+    const observedMs = of.nowMs();
     const prices = await of.market();
     for (;;) {
       const seen = await of.wake.begin(execution);
@@ -39,17 +39,17 @@ export const handler = middy<CycleStart, LookAnswer>()
         return { idle: true };
       }
       await measureSnapshot(observed.snapshot, prices, of.spent);
-      await of.windowEnds?.keep(windowEndsOf(observed.snapshot, of.config, { nowMs: lookedMs, speed: of.speed }));
+      await of.windowEnds?.keep(windowEndsOf(observed.snapshot, of.config, { nowMs: observedMs, speed: of.speed }));
       return {
         idle: false,
         execution,
         round,
         ...(began === undefined ? {} : { began }),
-        lookedMs,
+        observedMs,
         seen,
         token: observed.token,
         dueInMs: (raw(nextCycleS(observed, of.config)) * 1000) / of.speed,
-        sight: await of.carrier.put(observed, `${execution}/${round}/sight`),
+        observation: await of.carrier.put(observed, `${execution}/${round}/observation`),
       };
     }
   });

@@ -1,51 +1,52 @@
 /**
- * How a task of ECS ended, out of what ECS says of it: which ends are nobody's failure, and words that say what to do.
+ * Outcome of an ECS task from its stop code, exit code and reason: whether it is a failure, and advice for people.
  * Pure.
  *
- * Stop codes: API_Task (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html). Errors of the agent
- * and what they mean: "Amazon ECS stopped tasks error codes", "OutOfMemoryError", "CannotStartContainerError" and
- * "CannotPullContainer task errors"
- * (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html, out-of-memory.html,
- * cannot-start-container.html, task_cannot_pull_image.html). docs/running-on-aws.md has the same table for users.
+ * Stop codes: API_Task (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html). Errors of the agent:
+ * "Amazon ECS stopped tasks error codes", "OutOfMemoryError", "CannotStartContainerError" and "CannotPullContainer task
+ * errors" (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html,
+ * out-of-memory.html, cannot-start-container.html, task_cannot_pull_image.html). docs/running-on-aws.md has the same
+ * table for users.
  */
 
 export interface EndWords {
   readonly stopCode?: string | undefined;
   readonly stoppedReason?: string | undefined;
-  /** Of the container. */
+  /** Reason of the container. */
   readonly reason?: string | undefined;
   readonly exitCode?: number | undefined;
 }
 
 export interface EndMeaning {
-  /** ECS' own words where they say more than an exit code does, with what to do about it; null: nothing more to say. */
+  /** ECS' own words and advice, if they say more than an exit code; else null. */
   readonly detail: string | null;
-  /** Its host was taken or shut down, or is not well. */
+  /** True: the host was taken, shut down or unhealthy. */
   readonly isHostGone: boolean;
-  /** Somebody asked ECS to stop it. */
+  /** True: ECS was asked to stop it. */
   readonly isAsked: boolean;
 }
 
-/** Ends with the host: EC2 Spot and Fargate Spot notices, a host that was stopped or is unhealthy. */
+/** Stop codes of ends with the host: EC2 Spot and Fargate Spot notices, a host that was stopped or is unhealthy. */
 const HOST_CODES = new Set(['TerminationNotice', 'SpotInterruption', 'InfrastructureHealth']);
 /**
- * `Host EC2 (instance i-...) terminated.` and `... stopped.`; a container instance taken out of the cluster by force.
+ * Reasons of ends with the host: it was terminated or stopped, or its container instance was removed from the cluster
+ * by force.
  */
 const HOST_REASONS = /^Host EC2 \(instance [^)]*\) (?:terminated|stopped)|^Container instance .*deregistration/;
 
 export const FOREIGN_IMAGE =
   "the image is not for this deployment's processors (exec format error): build it for them, as with `docker buildx build --platform linux/amd64,linux/arm64`";
 
-/** The first that matches says what to do. Of an error of the agent, its name stands before the colon. */
+/** Advice by pattern; the first match wins. Errors of the agent begin with their name and a colon. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/OutOfMemoryError/i, 'ask for more in resources.memory'],
   [/exec format error|no matching manifest|descriptor matching platform/i, FOREIGN_IMAGE],
   [/CannotPull\w*Error.*(?:not found|manifest unknown|does not exist)/is, 'check the name and the tag in `image`'],
   [
     /CannotPull\w*Error.*(?:denied|unauthorized|no basic auth|403)/is,
-    'the registry lets nobody in who has no right to it: the execution role reads the ECR of its own account and public images',
+    'the registry requires a right: the execution role reads public images and the ECR of its own account',
   ],
-  [/CannotPull\w*Error.*(?:toomanyrequests|rate limit)/is, 'the registry answers no more requests: keep a copy in ECR'],
+  [/CannotPull\w*Error.*(?:toomanyrequests|rate limit)/is, 'the registry throttles requests: keep a copy in ECR'],
   [/CannotPull\w*Error.*no space left/is, 'the image is larger than the disk of the instance'],
   [
     /CannotPull\w*Error.*(?:timeout|deadline exceeded|connection|dial tcp)/is,
@@ -57,7 +58,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /env(?:ironment)? ?files?\b/i,
-    "the values of `env` could not be had: the instance must reach S3, and the execution role read `env/` of the deployment's bucket",
+    "the values of `env` could not be read: the instance must reach S3, and the execution role read `env/` of the deployment's bucket",
   ],
   [
     /(?:ResourceInitializationError|unable to (?:pull|fetch|retrieve) secret).*(?:secret|ssm|parameter)/is,
@@ -80,10 +81,7 @@ export function endMeaning({ stopCode = '', stoppedReason = '', reason = '' }: E
   };
 }
 
-/**
- * Exit codes that the entrypoint's shell gives for a command that cannot be run (Shell Command Language, 2.8.2), for
- * people.
- */
+/** Meaning of exit codes for a command that cannot run (Shell Command Language, 2.8.2), for people. */
 export function meaningOf(exitCode: number | null): string | null {
   if (exitCode === 126) return 'exit code 126: the command cannot be executed';
   return exitCode === 127 ? 'exit code 127: is the command in the image, or missing from inputs?' : null;

@@ -1,4 +1,4 @@
-/** What the API asks of the fleet, logs and bills, without what buys and starts: loaded when somebody asks. */
+/** Logs and bills for the API, without the parts that buy and start. Loaded at the first question. */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import type { AttemptId } from '../../../kernel/ids.ts';
 import type { BillingRules } from '../../../market/billing.ts';
@@ -10,7 +10,7 @@ import { Inbox } from './inbox.ts';
 import { logStreamOf } from './log-place.ts';
 import { TaskLogs } from './task-logs.ts';
 
-/** What `attempt-started` told of an attempt's log, once that is recorded (domain/job.ts). */
+/** Log name in the stored `attempt-started` observation (domain/job.ts); null before. */
 export type LogOf = (attempt: AttemptId) => Promise<string | null>;
 
 export interface ReadingParts {

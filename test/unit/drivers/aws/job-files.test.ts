@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { placedInS3 } from '../../../../lib/drivers/aws/fleet/placed.ts';
+import { placedInS3 } from '../../../../lib/drivers/aws/fleet/job-files.ts';
 import { logUrl } from '../../../../lib/drivers/aws/fleet/log-place.ts';
 import { parseReport } from '../../../../lib/drivers/aws/fleet/report.ts';
 import { normaliseJob } from '../../../../lib/domain/job-file/job-file.ts';

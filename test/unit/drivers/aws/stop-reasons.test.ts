@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { endMeaning, FOREIGN_IMAGE, type EndWords } from '../../../../lib/drivers/aws/fleet/ends.ts';
+import { endMeaning, FOREIGN_IMAGE, type EndWords } from '../../../../lib/drivers/aws/fleet/stop-reasons.ts';
 
 /**
  * What ECS says at the end of a task, as its documentation and reports of users quote it, with what follows from it by

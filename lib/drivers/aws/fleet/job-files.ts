@@ -1,6 +1,6 @@
 /**
- * Where a job's files lie in a deployment: in S3, below a working directory as in local mode. A job that names none has
- * a folder of its own in the deployment's bucket, which its stages pass files through.
+ * Places of a job's files in S3, below a working directory as in local mode. A job without one has its own folder in
+ * the deployment's bucket, through which its stages pass files.
  */
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
 import { OWN_FOLDER, type JobSpec, type StageSpec } from '../../../domain/job.ts';
@@ -10,14 +10,14 @@ import { MAX_OVERRIDES } from './ecs.ts';
 import { partedEnvironment } from './environment-file.ts';
 import { unusablePattern } from './staging.ts';
 
-/** The longest text that Linux hands to a program, as one argument or variable, bytes (execve(2), MAX_ARG_STRLEN). */
+/** Longest argument or variable that Linux passes to a program, bytes (execve(2), MAX_ARG_STRLEN). */
 const MAX_TEXT_BYTES = 131_071;
-/** Characters of what the fleet adds to a command and its environment (fleet/ecs.ts), generously. */
+/** Generous upper bound of what the fleet adds to a command and its environment (ecs.ts), characters. */
 const OWN_OVERRIDES = 1500;
 
 /**
- * The job as its tasks will find it. Throws `job-file.invalid`, with every finding, for files that no task of a
- * deployment could reach and for what no program can be given.
+ * Job with the places that its tasks see. Throws `job-file.invalid` with all findings: files that no task of a
+ * deployment can reach, and texts that no program can receive.
  */
 export function placedInS3(spec: JobSpec, bucket: string, job: string): Placed {
   const issues = spec.stages.flatMap((stage) => stageIssues(stage, spec));
@@ -62,7 +62,7 @@ function stageIssues(stage: StageSpec, spec: JobSpec): Issue[] {
   return issues;
 }
 
-/** Whether stages before this one put outputs into the job's own folder. */
+/** True if earlier stages put outputs into the job's own folder. */
 function hasEarlierOutputs(stage: StageSpec, spec: JobSpec): boolean {
   const before = new Set<string>();
   const queue = [...stage.dependsOn];
@@ -93,8 +93,8 @@ function imageNotes({ stages }: JobSpec): string[] {
 }
 
 /**
- * Values of `env` that fit into a file of their own are no part of it, and an environment that does not fit is an
- * order.
+ * Size of the overrides. Values in an environment file do not count. An environment that is too long for a file becomes
+ * an order.
  */
 const overridesSize = ({ command, env, inputs, outputs }: StageSpec): number => {
   const parted = partedEnvironment(env);

@@ -7,9 +7,10 @@
  * submitted one by one through API Gateway, at full speed or spread over `--over` wall seconds, and run to their
  * settlement.
  *
- * Counted: invocations and processor time of each function, calls of DynamoDB with their consumed units, of S3, SQS and
- * Step Functions, and bytes printed. LocalStack's durations are not used: duration is processor time by the memory's
- * share of a CPU, plus usual waits per call (bench/aws/bill.ts). Takes 6 minutes, and 3 more than `--over`.
+ * Counted: invocations and processor time of each function, and bytes printed. Also calls of S3, SQS and Step
+ * Functions, and of DynamoDB with their consumed units. LocalStack's durations are not used: duration is processor time
+ * by the memory's share of a CPU, plus usual waits per call (bench/aws/bill.ts). Takes 6 minutes, and 3 more than
+ * `--over`.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

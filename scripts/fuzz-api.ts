@@ -38,8 +38,8 @@ const PATIENCE_MS = 600_000;
 const END_PATIENCE_MS = 60_000;
 
 /**
- * Checks of every answer. Left out: acceptance or refusal of generated values, because a document cannot say that a
- * deadline must lie ahead or a job must exist; authentication, because this server has no token.
+ * Checks of every answer. Left out is authentication, because this server has no token. So is acceptance or refusal of
+ * generated values: a document cannot say that a job must exist.
  */
 const CHECKS = [
   'not_a_server_error',

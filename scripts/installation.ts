@@ -1,6 +1,6 @@
 /**
- * Tools of tests and checks beyond npm's packages: pinned by hash, installed once per set of pins into the user's
- * cache, and shared by all checkouts.
+ * Tools of tests and checks beyond npm's packages, pinned by hash. They are installed once per set of pins into the
+ * user's cache, which all checkouts share.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -25,9 +25,8 @@ const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
 /** Bytes of an entry in the API's access log. */
 const ACCESS_LOG_BYTES = 400;
 /**
- * Bytes of a task's report (lib/drivers/aws/fleet/report.ts) with 10 digits each, and the 26 bytes that CloudWatch Logs
- * adds ("plus 26 bytes for each log event", API_PutLogEvents). Reading it (GetLogEvents) is in no price list: it costs
- * time only.
+ * Bytes of a task's report (lib/drivers/aws/fleet/report.ts) with 10 digits each. CloudWatch Logs adds 26 bytes ("plus
+ * 26 bytes for each log event", API_PutLogEvents). Reading it (GetLogEvents) is in no price list: it costs time only.
  */
 const REPORT_BYTES = 94 + 26;
 /** Billed memory of express executions: 64 MB. */

@@ -11,7 +11,7 @@ import { isMainThread } from 'node:worker_threads';
 const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
 
 /**
- * Warnings of the SDK caused by the meter: about the name in the user agent, to which Powertools adds, and about the
+ * Warnings of the SDK caused by the meter. They concern the name in the user agent, to which Powertools adds, and the
  * address in front of the queue's.
  */
 const isOfMeter = (text) => /userAgentAppId exceeds|differs from SQSClient resolved endpoint/.test(text);

@@ -1,7 +1,8 @@
 /**
- * Details behind F1 at the paper's threshold of one half, with hindsight, so not figures of a forecast: the best F1 of
- * any threshold on the judged range, and F1 by distance of the bid from the price. The paper draws bids "with range
- * [0.00001, 0.2]" without a distribution. Here they are drawn evenly by logarithm, and F1 depends on that.
+ * Details behind F1 at the paper's threshold of one half. They are the best F1 of any threshold on the judged range,
+ * and F1 by distance of the bid from the price. Both use hindsight, so they are not figures of a forecast. The paper
+ * draws bids "with range [0.00001, 0.2]" without a distribution. Here they are drawn evenly by logarithm, and F1
+ * depends on that.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';

@@ -13,8 +13,8 @@ const MOST_LINES = 10;
 const MOST_BYTES = 2048;
 
 /**
- * Tasks whose decisive attempt failed, with the end of what it wrote. Interruptions and pre-emptions are no failures.
- * O(attempts of the job), and one look at a log for each task that is shown.
+ * Tasks whose decisive attempt failed, with the end of its output. Interruptions and preemptions are not failures.
+ * O(attempts of the job), and one log read per task shown.
  */
 export async function listFailures(
   of: Backend,

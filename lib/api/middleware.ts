@@ -1,6 +1,6 @@
 /**
- * Middleware of each handler, outermost first: a request id and safe headers on every answer, errors as problem+json,
- * and bodies of limited size in UTF-8 and JSON.
+ * Middleware of each handler, outermost first. Every answer gets a request id and safe headers, errors become
+ * problem+json, and bodies must be JSON in UTF-8 of limited size.
  */
 import type { MiddlewareObj } from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';

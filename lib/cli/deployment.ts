@@ -24,8 +24,8 @@ export interface Deployment {
 }
 
 /**
- * Names of stack outputs with the address of an API, if none is described as one (lib/infra/outputs.ts): of the first
- * construct, and of others as the CDK names them.
+ * Names of stack outputs with the address of an API, for stacks without a described one (lib/infra/outputs.ts). The
+ * first construct has `ApiUrl`; the CDK names those of others.
  */
 const API_URL_OUTPUT = /^(?:ApiUrl|\w*OutputsApiUrl[\dA-F]{8})$/;
 /** Wall time between two polls of the events: each one is billed. */

@@ -3,7 +3,7 @@ import { FOREVER, least, msBetween, type EpochMs, type Usd } from '../kernel/uni
 
 /**
  * Share of an instance's cost. work: saved by a checkpoint or a success. wasted: running time after the last
- * checkpoint, lost (interruption, pre-emption, failure), and all of a copy's that did not succeed. speculative: running
+ * checkpoint, lost (interruption, preemption, failure), and all of a copy's that did not succeed. speculative: running
  * time of superseded attempts; earlier versions called it work. idle: paid and unused, start-up included, charged to
  * the job that caused it (lib/cycle/money/ledger.ts). The rows of one instance sum to its bill.
  */

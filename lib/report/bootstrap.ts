@@ -30,8 +30,8 @@ export const LEVEL = 0.95;
 /** Efron and Tibshirani ask for at least 1,000 resamples for percentile intervals. */
 export const RESAMPLES = 2000;
 /**
- * Least number of units for an interval. The range of n independent values of a symmetric distribution holds its centre
- * with probability 1 - 2^(1 - n): 0.94 for 5, 0.97 for 6. Resampling fewer than 6 cannot reach LEVEL.
+ * Least number of units for an interval. The range of n independent, symmetrically distributed values holds their
+ * centre with probability 1 - 2^(1 - n): 0.94 for 5, 0.97 for 6. Resampling fewer than 6 cannot reach LEVEL.
  */
 export const LEAST_UNITS = 6;
 /** Fixed seed: results are the same on every machine and in every run of the report. */

@@ -18,8 +18,8 @@ function slowestS({ runtimeS, failures }: StageTruth): number {
 }
 
 /**
- * Job with a class, and perhaps a deadline: longest path with a start of instances per stage, plus slack in percent of
- * the path without starts. Draws depend on seed and key (or template) only.
+ * Job with a class, and perhaps a deadline. The deadline allows the longest path with a start of instances per stage,
+ * plus slack in percent of the path without starts. Draws depend on seed and key (or template) only.
  */
 export function withDeadline(job: Submission, rule: DeadlineRule, seed: number): JobSpec {
   const draws = drawsOf(seed, 'deadline', rule.by === 'recurring' ? templateOf(job.spec) : job.key);

@@ -9,7 +9,7 @@ import { quote, type Tally } from './tally.ts';
 
 /**
  * Google's cluster trace of May 2011, task events folded to one row per attempt. Attempts of a job are scattered over
- * the file (an evicted task returns hours later), so all are folded before the first job: some 60 bytes a task.
+ * the file: an evicted task returns hours later. So all are folded before the first job, in some 60 bytes a task.
  *
  * A task's running time is that of its first attempt that ended in FINISH. Earlier attempts that ended in FAIL are
  * failures. Those that ended in EVICT or KILL are left out: that cluster caused them, and here another market takes

@@ -204,7 +204,7 @@ const GIB_PER_VCPU: readonly [number, ...number[]] = [1.75, 1.75, 3.5, 3.5, 7];
 const MOST_GIB = 28;
 /**
  * Spread of a stage's tasks, lognormal over templates. Google 2011, jobs of at least ten tasks: the slowest takes 1.43
- * times the median in half of the jobs, and 3.14 times in a tenth. Of some 50 tasks the slowest is 2.25 sigma out.
+ * times the median in half of them, 3.14 times in a tenth. Of some 50 tasks the slowest is 2.25 sigma out.
  */
 const TASK_SIGMA = { median: Math.log(1.43) / 2.25, sigma: 0.9, most: Math.log(13.4) / 2.25 };
 

@@ -1,5 +1,5 @@
 /**
- * Lint plugin with rules of the house style beyond built-in ones: comments are as narrow as code, parts of a pool's id
+ * Lint plugin with rules of the house style beyond built-in ones. Comments are as narrow as code, parts of a pool's id
  * are read in one place, and modules of the core keep no state.
  */
 const WIDTH = 120;

@@ -40,9 +40,7 @@ export interface ApiServer {
   /** URL with the actual port, without a path. */
   readonly url: string;
   readonly port: number;
-  /**
-   * Answers open requests with an error and ends event streams, after the thread behind them has ended (main-watch.ts).
-   */
+  /** Answers open requests with an error and ends event streams, after their call was ended (main-watch.ts). */
   dropOpen(): void;
   /** Idempotent. */
   close(graceMs?: number): Promise<void>;

@@ -100,11 +100,9 @@ function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>)
       kills.push(giveUp(first, [], { id: `release_${pool}`, slots: capacity.slots, atMost: empty.length, counter }));
     }
     for (const view of room.views()) {
-      const yielding = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
-      if (view.attempts.length === 0 || yielding.length < view.attempts.length) continue;
-      kills.push(
-        giveUp(view, yielding, { id: `clear_${view.instance.id}`, slots: capacity.slots, atMost: 1, counter }),
-      );
+      const stopped = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
+      if (view.attempts.length === 0 || stopped.length < view.attempts.length) continue;
+      kills.push(giveUp(view, stopped, { id: `clear_${view.instance.id}`, slots: capacity.slots, atMost: 1, counter }));
     }
   }
   return kills;
@@ -118,17 +116,17 @@ interface GiveUp {
   readonly counter: ReadonlyMap<string, string>;
 }
 
-function giveUp(view: InstanceView, yielding: readonly Preemptible[], { counter, ...unit }: GiveUp): KillDraft {
+function giveUp(view: InstanceView, stopped: readonly Preemptible[], { counter, ...unit }: GiveUp): KillDraft {
   const draws: Draw[] = [
     { partition: QUOTA, perUnit: [milliCpuOf(view.pool)] },
     { partition: roomOf(view.pool.id), perUnit: vector(view.free).map((x) => -x) },
-    ...yielding.map((p): Draw => ({ partition: counter.get(p.equivalenceClass) ?? '', perUnit: [-1] })),
+    ...stopped.map((p): Draw => ({ partition: counter.get(p.equivalenceClass) ?? '', perUnit: [-1] })),
   ];
   return {
     ...unit,
     draws: merged(draws),
-    costUsd: yielding.reduce((sum, p) => sum + p.costUsd, EPSILON_USD),
-    attempts: yielding.map((p) => p.running.attempt.id).sort(),
+    costUsd: stopped.reduce((sum, p) => sum + p.costUsd, EPSILON_USD),
+    attempts: stopped.map((p) => p.running.attempt.id).sort(),
     whole: true,
   };
 }

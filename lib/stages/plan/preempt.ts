@@ -38,7 +38,7 @@ export interface Preemptible {
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
 /** True if an attempt may be preempted. */
-export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
+export const mayBePreempted = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running, input) &&
@@ -47,7 +47,7 @@ export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {
   const worth = input.worths.ofRunning(running);
-  if (worth === undefined || !mayYield(running, input)) return null;
+  if (worth === undefined || !mayBePreempted(running, input)) return null;
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
   const of = begunBy(running, snapshot.nowMs);

@@ -365,7 +365,7 @@ function withS3(
     });
 
     onBucket(
-      'keeps the checkpoint of a task that must give way, and the next attempt goes on from it',
+      'keeps the checkpoint of a preempted task, and the next attempt goes on from it',
       async (bench, bucket) => {
         const program = `echo "resumed $EBB_RESUMED $(cat "$EBB_CHECKPOINT_DIR/n" 2>/dev/null)"
         trap 'echo 41 >"$EBB_CHECKPOINT_DIR/n.tmp"; mv "$EBB_CHECKPOINT_DIR/n.tmp" "$EBB_CHECKPOINT_DIR/n"; exit 75' USR1

@@ -193,7 +193,7 @@ function roundOf(
   { attempt: id, task }: Extract<Effect, { kind: 'start' }>,
   attempts: number,
 ): Pick<Attempt, 'round' | 'claimLostTo'> {
-  const [first] = state.rivalsOf({ ...task, id }, attempts);
+  const [first] = state.besides({ ...task, id }, attempts);
   const round = first?.round ?? first?.number ?? attempts;
   return first?.claimLostTo === undefined ? { round } : { round, claimLostTo: first.claimLostTo };
 }

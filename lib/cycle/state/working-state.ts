@@ -22,6 +22,8 @@ export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
   attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
 
+const NO_ATTEMPTS: readonly Attempt[] = [];
+
 /**
  * The active state of a use case. Every put replaces an immutable value and records it; `takeChanges()` returns the
  * changes to commit, one per entity however often it was put. Reads see earlier puts. Committed state may serve the
@@ -39,6 +41,8 @@ export class WorkingState {
   /** Changes of the other types, by key. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
+  /** Active jobs with attempts beside originals: in all others no attempt has a rival. */
+  readonly #withCopies = new Set<JobId>();
   /** Attempts by instance, in the order of `attempts`; made on first use. */
   #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
@@ -59,6 +63,7 @@ export class WorkingState {
       this.attempts.load(a.id, a);
       this.#whatRuns.changedAttempt(a);
       this.#noteLost(a);
+      this.#noteCopy(a);
     }
     this.#openEffects = active.openEffects;
     this.#cursors = active.cursors;
@@ -102,6 +107,7 @@ export class WorkingState {
     for (const id of endedJobs) {
       this.jobs.delete(id);
       this.#tasks.deleteJob(id);
+      this.#withCopies.delete(id);
     }
     for (const job of jobs) this.jobs.load(job.id, job);
     this.#openEffects = openEffects;
@@ -127,7 +133,12 @@ export class WorkingState {
     if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#whatRuns.changedAttempt(value);
     this.#noteLost(value);
+    this.#noteCopy(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
+  }
+
+  #noteCopy({ job, role }: Attempt): void {
+    if (role !== undefined) this.#withCopies.add(job);
   }
 
   #noteLost(attempt: Attempt): void {
@@ -142,15 +153,20 @@ export class WorkingState {
     return valuesOf(this.#lost, this.attempts);
   }
 
-  /** Other attempts of the task that live and may still succeed. O(attempts of the task so far). */
-  rivalsOf({ id, ...of }: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): Attempt[] {
-    const rivals: Attempt[] = [];
-    for (let number = 1; attempts > 1 && number <= attempts; number++) {
+  /** Other attempts of the task that live and may still succeed. O(1) in jobs without copies. */
+  rivalsOf(of: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): readonly Attempt[] {
+    return this.#withCopies.has(of.job) ? this.besides(of, attempts) : NO_ATTEMPTS;
+  }
+
+  /** The same for an attempt that may become the first copy of its job. O(attempts of the task so far). */
+  besides({ id, ...of }: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): readonly Attempt[] {
+    const others: Attempt[] = [];
+    for (let number = 1; number <= attempts; number++) {
       const other = this.attempts.get(attemptName(of, number));
       if (other !== undefined && other.id !== id && isLiveAttempt(other) && other.supersededBy === undefined)
-        rivals.push(other);
+        others.push(other);
     }
-    return rivals;
+    return others;
   }
 
   /** Counts superseded attempts of a stage that have not ended. */

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
+import { PRESET_SETTINGS } from '../domain/preset-settings.ts';
 import type { Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
@@ -12,6 +13,13 @@ import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/gua
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
+import {
+  givenSettings,
+  specNamed,
+  wholePreset,
+  type GivenSettings,
+  type KnownPresets,
+} from '../policy/preset-chain.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
 import type { Solver } from '../policy/solver.ts';
 import { APPRAISE } from './appraise/policies.ts';
@@ -49,6 +57,8 @@ export interface Preset {
   readonly policies: Readonly<Record<StageName, string>>;
   /** Settings that it gives to policies, by stage; stages without any are left out. */
   readonly settings: Readonly<Partial<Record<StageName, PolicySettings>>>;
+  /** Settings of the deployment that it sets, for all that reads them (`settingsUnder`). */
+  readonly common: GivenSettings;
   /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
   /** Present where it names a policy of the user's own. */
@@ -80,14 +90,14 @@ export const policyList = (own: readonly OwnPolicy[] = []): readonly PolicyView[
     })),
   );
 
-export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings'>;
+export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings' | 'common'>;
 type PolicySettings = Readonly<Record<string, unknown>>;
 
 /** Shipped presets first, then the user's own. Throws `usage` for an invalid one. */
 export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
-    const { about, source, policies, settings } = presetNamed(name, own, { ownPolicies });
-    return { name, about, source, policies, settings };
+    const { about, source, policies, settings, common } = presetNamed(name, own, { ownPolicies });
+    return { name, about, source, policies, settings, common };
   });
 
 interface Beside {
@@ -103,7 +113,7 @@ interface Beside {
  */
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
   const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
-  const spec = whole(name, known);
+  const spec = wholePreset(name, known);
   const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
@@ -125,6 +135,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
         return Object.keys(given).length === 0 ? [] : [[stage, given]];
       }),
     ),
+    common: givenSettings(spec),
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
@@ -134,7 +145,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
 export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
   const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
   if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
-  const spec = whole(name, known);
+  const spec = wholePreset(name, known);
   const shipped = Object.fromEntries(STAGES.map((stage) => [stage, standInRef(stage, name, known)]));
   return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
 }
@@ -161,51 +172,12 @@ export const forecastNamed = (
   ownPolicies: readonly OwnPolicy[] = [],
 ): string => (setting === 'preset' ? (presetNamed(preset, own, { ownPolicies }).forecast ?? 'history') : setting);
 
-interface Known extends Required<Beside> {
-  readonly own: OwnPresets;
-}
+type Known = KnownPresets & Required<Beside>;
 
 const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Policy[] => [
   ...(POLICIES[stage] as readonly Policy[]),
   ...own.filter((p) => p.stage === stage),
 ];
-
-/** The preset merged with the one it extends; its own values win. */
-function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
-  if (seen.includes(name)) {
-    throw new EbbError('usage', {
-      what: `the preset ${name} extends itself`,
-      got: [...seen, name].join(' -> '),
-      next: 'extend a shipped preset: see `ebb config --presets`',
-    });
-  }
-  const spec = specNamed(name, known, seen.at(-1));
-  if (spec.extends === undefined) return spec;
-  return { ...whole(spec.extends, known, [...seen, name]), ...spec };
-}
-
-function specNamed(
-  name: string,
-  { own, others }: Pick<Known, 'own' | 'others'>,
-  extendedBy: string | undefined,
-): PresetSpec {
-  const isShipped = Object.hasOwn(SHIPPED_PRESETS, name);
-  if (isShipped && Object.hasOwn(own, name)) {
-    throw new EbbError('usage', {
-      what: '`presets` may not replace a shipped preset',
-      got: name,
-      next: 'give yours another name, and let it extend the shipped one',
-    });
-  }
-  const spec = isShipped ? SHIPPED_PRESETS[name] : Object.hasOwn(own, name) ? own[name] : undefined;
-  if (spec !== undefined) return spec;
-  throw new EbbError('usage', {
-    what: extendedBy === undefined ? 'no such preset' : `the preset ${extendedBy} extends one that does not exist`,
-    got: name,
-    allowed: nearestHint(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
-    next: 'see `ebb config --presets`',
-  });
-}
 
 interface Bound {
   readonly stage: StageName;
@@ -329,7 +301,12 @@ function settingsOf(
 
 function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}`;
-  const hint = (key: string): string => (known.length === 0 ? '' : ` (${nearestHint(key, known)})`);
+  const hint = (key: string): string =>
+    Object.hasOwn(PRESET_SETTINGS, key)
+      ? ' (several stages read it: give it below `settings` of the preset)'
+      : known.length === 0
+        ? ''
+        : ` (${nearestHint(key, known)})`;
   return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
 

@@ -18,6 +18,7 @@ import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../models/preemption.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
+import { settingsUnder } from '../../policy/preset-chain.ts';
 import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
@@ -141,16 +142,20 @@ export const marketOf = async ({
 
 /**
  * As local mode has it: billing as of the market's time, what follows from the gap between decisions, then what the
- * user set.
+ * user set, then what the preset sets.
  */
-function configOf({ config, setupS, minGapS }: RunOrder, trace: MarketTrace): SchedulerConfig {
+export function configOf(
+  { preset, config, setupS, minGapS }: Pick<RunOrder, 'preset' | 'config' | 'setupS' | 'minGapS'>,
+  trace: MarketTrace,
+): SchedulerConfig {
   const defaults = schedulerConfig.parse({});
-  return schedulerConfig.parse({
+  const deployed = schedulerConfig.parse({
     billing: billingAt(trace.endMs),
     restoreS: Math.max(defaults.restoreS, setupS),
     turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });
+  return decidesItself(preset) ? deployed : settingsUnder(preset, deployed);
 }
 
 /** What costs of old and of new markets differ by most: jobs of minutes pay for hours. */

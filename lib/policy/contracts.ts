@@ -15,16 +15,19 @@ import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domai
 import type { Beliefs } from './learner.ts';
 import type { DecisionMemory } from './memory.ts';
 
-/** Input of every stage: one snapshot, and the settings, including the policy's own. */
+/**
+ * Context of a decision. It grows from stage to stage: each sees what the stages before it found. From `move` on every
+ * stage has all of it (`DecisionContext`).
+ */
 export interface SceneContext {
   readonly snapshot: Snapshot;
+  /** Settings, including the policy's own. */
   readonly config: SchedulerConfig;
   readonly memory: DecisionMemory;
-}
-export interface EstimateContext extends SceneContext {
-  /** Beliefs of the learners. */
+  /** Beliefs of the learners that the policy declares; throws an internal error for any other. */
   readonly beliefs: Beliefs;
 }
+export type EstimateContext = SceneContext;
 /** Forecasts answer what the policy's `asks` declares, and throw an internal error for anything else. */
 export interface ValueContext extends SceneContext {
   readonly forecasts: Forecasts;
@@ -32,7 +35,6 @@ export interface ValueContext extends SceneContext {
 export interface AppraiseContext extends ValueContext {
   readonly worths: Worths;
 }
-/** Context of every later stage, with forecasts, worths and offers. */
 export interface DecisionContext extends AppraiseContext {
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
 }
@@ -113,10 +115,10 @@ export interface BeginInput extends DecisionContext {
 }
 
 /** Facts for a move without a target. */
-export interface VacateInput {
-  readonly snapshot: Snapshot;
+export interface VacateInput extends DecisionContext {
   readonly move: PlannedMove;
-  readonly offers: readonly Offer[];
+  /** Offers for the work that moves. */
+  readonly moveOffers: readonly Offer[];
   /** All attempts that move in this cycle. */
   readonly going: ReadonlySet<AttemptId>;
   /** True if this cycle buys anything. */
@@ -130,7 +132,7 @@ export interface MovePolicy {
   /** Kept moves of the plan that begin now, appraised as waiting work. */
   readonly begin: (input: BeginInput) => AppraisedMoves;
   /** Attempts that stop now, with room reserved elsewhere. */
-  readonly returning: (context: SceneContext) => readonly RunningTask[];
+  readonly returning: (context: DecisionContext) => readonly RunningTask[];
   /** Reason to stop a move before it has a target, to make room for it; null: none. */
   readonly vacate: (input: VacateInput) => string | null;
 }
@@ -208,10 +210,7 @@ export interface Leftover {
   readonly runtimeS: Seconds;
 }
 
-export interface QueueInput {
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
-  readonly worths: ReadonlyMap<GroupId, Worth>;
+export interface QueueInput extends DecisionContext {
   /** Remaining running time of a running task. */
   readonly leftOf: (running: RunningTask) => Seconds;
   /**
@@ -229,7 +228,6 @@ export interface QueueInput {
    * Null if something is known.
    */
   readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
-  readonly config: SchedulerConfig;
 }
 export interface Queued {
   /** Demand for purchases: slots for `count` tasks; one slot may serve several tasks in turn. */
@@ -288,14 +286,17 @@ export interface Host {
   /** Longest remaining running time of its tasks; 0 when empty. */
   readonly remainingS: Seconds;
 }
-/** A placement's `task` is the very record that it was given: tasks are told apart by it. */
-/** A place policy that needs tasks and hosts alone. */
-export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
+/**
+ * Called for starts, moves, returning work and copies, on the room that is left for them. A placement's `task` is the
+ * very record that it was given: tasks are told apart by it.
+ */
 export type PlacePolicy = (
   tasks: readonly TaskToPlace[],
   hosts: readonly Host[],
-  context: SceneContext,
+  context: DecisionContext,
 ) => readonly Placement[];
+/** A place policy that needs tasks and hosts alone. */
+export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
 
 /** Stages in the order of a decision. */
 export interface Stages<S> {

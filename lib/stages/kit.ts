@@ -11,6 +11,7 @@ import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
 import type { OwnPolicySpec } from '../policy/own/own-policy.ts';
 import type { Contract } from '../policy/policy.ts';
+import { LEARNERS } from './learners.ts';
 import { presetNamed } from './registry.ts';
 
 /** Functions that a policy needs, so that its module imports nothing at run time but types. */
@@ -30,6 +31,8 @@ export interface PolicyKit {
   readonly distribution: typeof distribution;
   /** The distribution of a running time that is known. */
   readonly certain: typeof certain;
+  /** Learners by name: `beliefs.of(learners.runtimes)`, in a policy that declares `learners: ['runtimes']`. */
+  readonly learners: typeof LEARNERS;
   /** The `solve` report of a plan that asked no solver. */
   readonly unsolved: typeof unsolved;
   /** Why a running attempt cannot be copied, by the contract of `speculate`; null: it can. */
@@ -51,6 +54,7 @@ export const POLICY_KIT: PolicyKit = {
   resources: { fits, countFits, plus: plusResources, minus: minusResources, times },
   distribution,
   certain,
+  learners: LEARNERS,
   unsolved,
   whyNotCopied,
   shipped: (stage, name) => presetNamed('wrapped', { wrapped: { extends: 'ebbtide', [stage]: name } }).stages[stage],

@@ -9,6 +9,8 @@ import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../doma
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { onlyDeclared, type DeclaredLearners } from '../policy/declared-beliefs.ts';
+import type { LearnerFactory } from '../policy/learner.ts';
 import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
@@ -24,6 +26,7 @@ import { SHIPPED_PRESETS } from '../policy/presets.ts';
 import type { Solver } from '../policy/solver.ts';
 import { APPRAISE } from './appraise/policies.ts';
 import { ESTIMATE } from './estimate/policies.ts';
+import { LEARNERS } from './learners.ts';
 import { MOVE } from './move/policies.ts';
 import { ORDER } from './order/policies.ts';
 import { PLACE } from './place/policies.ts';
@@ -61,8 +64,17 @@ export interface Preset {
   readonly common: GivenSettings;
   /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
+  /** Learners whose beliefs its policies declare to read, by step: what a process recalls before it. */
+  readonly learners: DeclaredBy;
   /** Present where it names a policy of the user's own. */
   readonly own?: OwnInUse<Solver>;
+}
+
+export interface DeclaredBy {
+  readonly estimate: readonly LearnerFactory[];
+  /** Those of all stages after `estimate`. */
+  readonly decide: readonly LearnerFactory[];
+  readonly all: readonly LearnerFactory[];
 }
 
 export type OwnPresets = SchedulerConfig['presets'];
@@ -100,11 +112,13 @@ export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy
     return { name, about, source, policies, settings, common };
   });
 
-interface Beside {
+export interface Beside {
   /** Policies that the user's modules brought. */
   readonly ownPolicies?: readonly OwnPolicy[];
   /** Names beside the presets, for messages. */
   readonly others?: readonly string[];
+  /** Learners beside those of every driver, by name. */
+  readonly learners?: Readonly<Record<string, LearnerFactory>>;
 }
 
 /**
@@ -112,7 +126,7 @@ interface Beside {
  * and for settings that a policy does not have.
  */
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  const known = knownWith(own, beside);
   const spec = wholePreset(name, known);
   const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
@@ -136,6 +150,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
       }),
     ),
     common: givenSettings(spec),
+    learners: declaredBy(bound),
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
@@ -143,11 +158,22 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
 
 /** The presets, with stand-ins for each policy of the user's own in the named preset: plain data. */
 export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  const known = knownWith(own, beside);
   if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
   const spec = wholePreset(name, known);
   const shipped = Object.fromEntries(STAGES.map((stage) => [stage, standInRef(stage, name, known)]));
   return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
+}
+
+function declaredBy(bound: readonly Guarded[]): DeclaredBy {
+  const of = (some: readonly Guarded[]): readonly LearnerFactory[] => [
+    ...new Set(some.flatMap((b) => [b, b.standIn ?? b]).flatMap((b) => [...b.learners.values()])),
+  ];
+  return {
+    estimate: of(bound.filter((b) => b.stage === 'estimate')),
+    decide: of(bound.filter((b) => b.stage !== 'estimate')),
+    all: of(bound),
+  };
 }
 
 function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): Stages<Solver> {
@@ -174,6 +200,13 @@ export const forecastNamed = (
 
 type Known = KnownPresets & Required<Beside>;
 
+const knownWith = (own: OwnPresets, { ownPolicies = [], others = [], learners = {} }: Beside): Known => ({
+  own,
+  ownPolicies,
+  others,
+  learners,
+});
+
 const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Policy[] => [
   ...(POLICIES[stage] as readonly Policy[]),
   ...own.filter((p) => p.stage === stage),
@@ -183,6 +216,7 @@ interface Bound {
   readonly stage: StageName;
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
+  readonly learners: DeclaredLearners['learners'];
   readonly buys?: Policy['buys'];
   readonly isShipped: boolean;
 }
@@ -241,7 +275,26 @@ function bind(
   const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
   const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
-  return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
+  const learners = declaredLearners(stage, of, known);
+  const contract = scoped(stage, decide, { asks, learners });
+  return { stage, contract, asks, learners, ...(of.buys && { buys: of.buys }), isShipped };
+}
+
+/** Throws `usage` for a learner that does not exist. */
+function declaredLearners(stage: StageName, { name, learners }: Policy, known: Known): DeclaredLearners['learners'] {
+  const all: Readonly<Record<string, LearnerFactory>> = { ...LEARNERS, ...known.learners };
+  return new Map(
+    learners.map((learner) => {
+      const found = Object.hasOwn(all, learner) ? all[learner] : undefined;
+      if (found !== undefined) return [learner, found];
+      throw new EbbError('usage', {
+        what: `the policy ${name} of the stage ${stage} declares a learner that does not exist`,
+        got: learner,
+        allowed: nearestHint(learner, Object.keys(all)),
+        next: 'correct `learners` of the policy',
+      });
+    }),
+  );
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */
@@ -333,16 +386,21 @@ function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['con
 }
 
 /**
- * Gives a policy its own settings and forecasts limited to its declared questions, even if another policy hands its
- * context on.
+ * Gives a policy its own settings, and forecasts and beliefs limited to what it declares, even if another policy hands
+ * its context on.
  */
-function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
+function scoped(
+  stage: StageName,
+  contract: Contract<StageName>,
+  { asks, learners }: Pick<Bound, 'asks' | 'learners'>,
+): Contract<StageName> {
   const own = <C extends SceneContext>(context: C): C => {
     const config = asks.configOf(context.config);
-    if (!('forecasts' in context)) return config === context.config ? context : { ...context, config };
+    const beliefs = onlyDeclared(context.beliefs, { policy: asks.policy, learners });
+    if (!('forecasts' in context)) return { ...context, config, beliefs };
     const { forecasts, snapshot } = context as C & ValueContext;
     const market: MarketForecast = onlyAsked(forecasts.market, asks, { snapshot, config });
-    return { ...context, config, forecasts: { runtime: forecasts.runtime, market } };
+    return { ...context, config, beliefs, forecasts: { runtime: forecasts.runtime, market } };
   };
   return withContext(stage, contract, own);
 }

@@ -20,6 +20,7 @@ import { withoutExchanges } from '../../lib/stages/plan/without-exchanges.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import { knowing } from './beliefs.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from './builders.ts';
+import { NO_BELIEFS } from '../../bench/load/no-beliefs.ts';
 
 /**
  * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what
@@ -111,6 +112,7 @@ export async function decided(scene: Scene): Promise<{ plan: Plan; deliberation:
     forecasts: { runtime: stages.estimate(knowing(snapshot, { predict: () => null })), market },
     stages,
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     preset: 'greedy',
     solver: noSolver,
     config,

@@ -23,8 +23,8 @@ import { stopsOf } from './stops.ts';
  */
 export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
   const input = { ...given, snapshot: withParts(given.snapshot) };
-  const { snapshot, forecasts, stages, config, memory, explains = true } = input;
-  const valued = { snapshot, forecasts, config, memory };
+  const { snapshot, forecasts, stages, config, memory, beliefs, explains = true } = input;
+  const valued = { snapshot, forecasts, config, memory, beliefs };
   const worths = stages.value(valued);
   const running = explains ? runningGroups(input, worths) : [];
   const offers = appraiseAll(stages, { ...valued, worths }, running);
@@ -42,7 +42,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const preemptions = allotment.preemptions.filter((p) => started.needed.has(p.attempt));
   const effects = effectsOf(input, {
     stops: stopsOf(
-      snapshot,
+      context,
       { ...allotment, preemptions },
       { appraised, placed: placed.moved, buys: scaled.purchases.length > 0, vacate: stages.move.vacate },
     ),

@@ -10,6 +10,7 @@ import { unsolved, type Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Stages } from '../../policy/contracts.ts';
+import type { Beliefs } from '../../policy/learner.ts';
 import { DecisionMemory } from '../../policy/memory.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
@@ -50,6 +51,8 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
+  /** Beliefs, of the learners at least that policies after `estimate` declare. */
+  readonly beliefs: Beliefs;
   /** Memory of policies between decisions; default: none. */
   readonly memory?: DecisionMemory;
   /** `runningOffers` of the previous decision; default: none. */
@@ -77,7 +80,7 @@ export async function decideOn<S>(
   parts: DecisionParts<S>,
 ): Promise<Decision> {
   const { snapshot, token, plan } = observed;
-  const { preset, config, stages, solver, knownOffers = new Map(), explains = true } = parts;
+  const { preset, config, beliefs, stages, solver, knownOffers = new Map(), explains = true } = parts;
   const { memory = new DecisionMemory() } = parts;
   if (forecasts === null || !isOpen(observed)) {
     const effects = drainEffects(snapshot, plan);
@@ -87,7 +90,8 @@ export async function decideOn<S>(
       runningOffers: new Map(),
     };
   }
-  const input = { snapshot, forecasts, stages, preset, solver, config, memory, plan, token, knownOffers, explains };
+  const of = { stages, preset, solver, config, memory, beliefs };
+  const input = { ...of, snapshot, forecasts, plan, token, knownOffers, explains };
   const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
   const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {

@@ -14,11 +14,11 @@ import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/
 import { isStopping, liveBeside, memberOf, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
+  DecisionContext,
   Host,
   Leftover,
   PlacePolicy,
   PlannedMove,
-  SceneContext,
   StartOption,
   TaskToPlace,
   Worths,
@@ -33,7 +33,7 @@ export interface Arrivals {
 }
 
 /** Input for placing moves. */
-export interface PlacingContext extends SceneContext {
+export interface PlacingContext extends DecisionContext {
   readonly place: PlacePolicy;
   readonly leftOf: (running: RunningTask) => Seconds;
 }

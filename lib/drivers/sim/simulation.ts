@@ -15,7 +15,7 @@ import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import type { BoundAsks, Scene } from '../../policy/asks.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
-import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';

@@ -28,7 +28,6 @@ import type {
   QueueInput,
   ScaleInput,
   Scaling,
-  SceneContext,
   Started,
   TaskToPlace,
   ValueContext,
@@ -168,7 +167,7 @@ export function movesBegun(answer: AppraisedMoves, { moves }: BeginInput): Fault
     : `it begins a move of ${wrong}, which was not planned`;
 }
 
-export function returning(list: readonly RunningTask[], { snapshot }: SceneContext): Fault {
+export function returning(list: readonly RunningTask[], { snapshot }: DecisionContext): Fault {
   if (!isList(list)) return 'the answer is no list of running tasks';
   const running = attemptsOf(snapshot.running);
   const ids = list.map((r) => r.attempt.id);

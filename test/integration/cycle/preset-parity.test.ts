@@ -23,6 +23,7 @@ import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { job, resources, spec, stage } from '../../support/builders.ts';
 import { EngineBench, work } from '../../support/engine-bench.ts';
 import { after, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
+import { NO_BELIEFS } from '../../../bench/load/no-beliefs.ts';
 
 /**
  * One small scenario, in which the cheapest spot pool is taken away, decided by the engine in one process, by the cycle
@@ -208,6 +209,7 @@ async function solvedAgain(preset: string, scenes: readonly Scene[]): Promise<re
       preset,
       solver,
       config: schedulerConfig.parse(SETTINGS),
+      beliefs: NO_BELIEFS,
       explains: false,
     });
   }

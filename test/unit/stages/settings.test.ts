@@ -111,6 +111,7 @@ async function decided(
     forecasts: input.forecasts,
     config: settingsUnder('mine', { ...input.config, ...deployed, presets: { mine: preset } }),
     memory: input.memory,
+    beliefs: input.beliefs,
     stages: presetNamed('mine', { mine: preset }).stages,
     preset: 'mine',
     solver: slow,

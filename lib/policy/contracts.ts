@@ -2,14 +2,24 @@
  * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
-import type { AttemptId, GroupId, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
 import type { Constraints, TaskRef } from '../domain/job.ts';
-import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
+import type {
+  Allotment,
+  ConsideredOffer,
+  MoveTarget,
+  NamedTarget,
+  Placement,
+  Purchase,
+  Release,
+  StartOption,
+  Worth,
+} from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Beliefs } from './learner.ts';
@@ -85,8 +95,12 @@ export interface Move {
   readonly reason: string;
   readonly running: RunningTask;
   readonly view: InstanceView;
-  /** Absent: to non-interruptible capacity. */
-  readonly to?: 'spot';
+  /**
+   * Absent: off spot, to any non-interruptible capacity. `spot`: to any spot capacity. A named instance is not bought;
+   * in a named pool one is bought at the bid where none has room. The user's constraints hold for each, and tasks of
+   * gangs have no named target. The task runs on until its target is up and has room.
+   */
+  readonly to?: MoveTarget;
 }
 
 /** A move that the plan kept, with the worth of its work and where it may go. */
@@ -95,7 +109,9 @@ export interface PlannedMove {
   readonly reason: string;
   readonly worth: Worth;
   readonly toSpot: boolean;
-  /** The stage's constraints, narrowed to that side. */
+  /** Absent: any capacity of that side. */
+  readonly to?: NamedTarget;
+  /** The stage's constraints, narrowed to that side, or to the pool of the target. */
   readonly constraints: Constraints;
 }
 
@@ -114,7 +130,7 @@ export interface BeginInput extends DecisionContext {
   readonly appraise: AppraisePolicy;
 }
 
-/** Facts for a move without a target. */
+/** Facts for a move to any capacity of a side, of which there is none. */
 export interface VacateInput extends DecisionContext {
   readonly move: PlannedMove;
   /** Offers for the work that moves. */
@@ -143,7 +159,7 @@ export interface PlanInput extends DecisionContext {
 }
 /** `S` is the solver's type; policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
-export type { Allotment, StartOption };
+export type { Allotment, MoveTarget, NamedTarget, StartOption };
 
 /** The preset's place and queue stages, for the order stage, which combines them. */
 export interface RoomStages {
@@ -177,18 +193,13 @@ export interface Started {
 /** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */
 export type OrderPolicy = (input: OrderInput) => Started;
 
-/** Where a copy is to run: on an instance, or in a pool, in which one is bought where none has room. */
-export type CopyTarget =
-  | { readonly instance: InstanceId; readonly pool?: never }
-  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
-
 /** A further live attempt of a task that runs. It begins anew; the first attempt to succeed wins. */
 export interface Copy {
   /** A live attempt of the task. */
   readonly of: AttemptId;
   readonly reason: string;
   /** Absent: any instance that has room. Nothing is bought. */
-  readonly to?: CopyTarget;
+  readonly to?: NamedTarget;
   /** How many attempts of the task are to live at once, this one included; default 2. */
   readonly attempts?: number;
 }

@@ -88,6 +88,6 @@ async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context:
   const moves = stages.move.propose(undecided);
   const allotment = await stages.plan({ ...undecided, moves }, solver);
   const { value, appraise } = stages;
-  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context.worths), value, appraise });
+  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context), value, appraise });
   return { arriving, allotment, appraised };
 }

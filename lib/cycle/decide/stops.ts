@@ -69,7 +69,9 @@ export function stopsOf(
     }
     const of = offers.get(moveGroup(m))?.offers ?? [];
     const { vacate, buys } = moving;
-    const why = host === undefined ? vacate({ ...context, move: m, moveOffers: of, going, buys }) : null;
+    // A named target is worth waiting for, or is not to be had.
+    const mayVacate = host === undefined && m.to === undefined;
+    const why = mayVacate ? vacate({ ...context, move: m, moveOffers: of, going, buys }) : null;
     if (why !== null) stop(m.running, { why: 'preempted', reason: why });
   }
   return [...stops.values()];

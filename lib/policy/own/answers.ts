@@ -34,6 +34,7 @@ import type {
   Worths,
 } from '../contracts.ts';
 import { wrongCopy } from '../copies.ts';
+import { wrongMove } from '../targets.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 
 type Fault = string | null;
@@ -150,9 +151,12 @@ export function movesProposed(moves: readonly Move[], { snapshot }: DecisionCont
   const running = attemptsOf(snapshot.running);
   const wrong = moves.find((m) => !running.has(m.attempt) || m.running.attempt.id !== m.attempt);
   if (wrong !== undefined) return `it moves ${wrong.attempt}, which does not run`;
-  return twice(
-    moves.map((m) => m.attempt),
-    'it moves',
+  return (
+    firstOf(moves, (m) => wrongMove(m, snapshot)) ??
+    twice(
+      moves.map((m) => m.attempt),
+      'it moves',
+    )
   );
 }
 
@@ -199,6 +203,7 @@ export function plan(answer: Allotment, { snapshot, moves = [] }: PlanInput): Fa
     twice(stopped, 'it stops') ??
     firstOf(moved, (id) => (proposed.has(id) ? null : `it moves ${id}, which was not proposed`)) ??
     twice(moved, 'it moves') ??
+    firstOf(kept, (m) => wrongMove(m, snapshot)) ??
     firstOf(waits, ({ group, count }) =>
       groups.has(group) && Number.isFinite(count) ? null : `${count} tasks of the group ${group} wait, which is none`,
     )

@@ -91,7 +91,9 @@ function recorded(stages: Stages<Solver>, log: string[]): Stages<Solver> {
         const of = input.snapshot.running.find((r) => r.attempt.id === attempt);
         return of === undefined ? '?' : `stop ${name(of.attempt.job)}`;
       });
-      const moves = allotment.moves.map((m) => `move ${name(m.running.attempt.job)} to ${m.to ?? 'on-demand'}`);
+      const moves = allotment.moves.map(
+        (m) => `move ${name(m.running.attempt.job)} to ${JSON.stringify(m.to ?? 'on-demand')}`,
+      );
       log.push(`${at(input.snapshot)} plan: ${[...starts, ...stops, ...moves].sort().join(', ')}`);
       return allotment;
     },

@@ -78,10 +78,27 @@ export type NamedTarget =
 /** Where a move leads: from non-interruptible capacity to spot, or to what it names. Absent: off spot. */
 export type MoveTarget = 'spot' | NamedTarget;
 
+/** Starts of tasks of one group by one option. */
+export interface PlannedStart {
+  readonly option: StartOption;
+  readonly count: number;
+  readonly reason: string;
+  /**
+   * pilot: so many tasks of the group, the first to start, run for their siblings: what they take is known before
+   * others start (`finishedTimes`). Absent: original. Copies are asked for by the speculate stage.
+   */
+  readonly role?: Exclude<AttemptRole, 'copy'>;
+}
+
 /** Answer of the plan stage: how many tasks of which group, on what, when. */
 export interface Allotment {
-  readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
-  readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
+  readonly starts: readonly PlannedStart[];
+  readonly deferred: readonly Omit<PlannedStart, 'role'>[];
+  /**
+   * Earliest starts, from the next decision on; what starts in this one starts. Recorded with the plan, and valid until
+   * a later plan says otherwise. Absent: nothing new.
+   */
+  readonly earliest?: readonly EarliestStart[];
   readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
   /**
    * Attempts that are to go on elsewhere (`MoveTarget`). They run on until there is a place for them.

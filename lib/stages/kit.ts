@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { certain, distribution } from '../domain/distribution.ts';
 import type { StageName } from '../domain/preset-spec.ts';
 import { unsolved } from '../domain/plan.ts';
+import { distributionOfTimes, meanTime } from '../domain/running-times.ts';
+import { finishedTimes } from '../domain/snapshot.ts';
 import { countFits, fits, minusResources, plusResources, times } from '../domain/resources.ts';
 import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
@@ -33,6 +35,12 @@ export interface PolicyKit {
   readonly certain: typeof certain;
   /** Learners by name: `beliefs.of(learners.runtimes)`, in a policy that declares `learners: ['runtimes']`. */
   readonly learners: typeof LEARNERS;
+  /** Running times of a stage's tasks that succeeded: as counts, their mean, and their distribution. */
+  readonly siblings: {
+    readonly finished: typeof finishedTimes;
+    readonly mean: typeof meanTime;
+    readonly distribution: typeof distributionOfTimes;
+  };
   /** The `solve` report of a plan that asked no solver. */
   readonly unsolved: typeof unsolved;
   /** Why a running attempt cannot be copied, by the contract of `speculate`; null: it can. */
@@ -55,6 +63,7 @@ export const POLICY_KIT: PolicyKit = {
   distribution,
   certain,
   learners: LEARNERS,
+  siblings: { finished: finishedTimes, mean: meanTime, distribution: distributionOfTimes },
   unsolved,
   whyNotCopied,
   shipped: (stage, name) => presetNamed('wrapped', { wrapped: { extends: 'ebbtide', [stage]: name } }).stages[stage],
@@ -65,7 +74,7 @@ export type { OwnPolicySpec } from '../policy/own/own-policy.ts';
 export type { StageName } from '../domain/preset-spec.ts';
 export type * from '../policy/contracts.ts';
 export type { Asks } from '../policy/asks.ts';
-export type { Placement, Purchase, Release, Allotment, Worth } from '../domain/plan.ts';
+export type { Placement, PlannedStart, Purchase, Release, Allotment, EarliestStart, Worth } from '../domain/plan.ts';
 export type { RunningTask, PendingGroup, Snapshot, InstanceView } from '../domain/snapshot.ts';
 export type { Pool, PoolView, Bid } from '../domain/pool.ts';
 export type { Resources } from '../domain/resources.ts';

@@ -9,7 +9,7 @@ import { withoutArrivals } from './arrivals.ts';
 import { placeCopies } from './copies.ts';
 import { buyForCopies } from './copy-purchases.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
-import { effectsOf } from './effects.ts';
+import { effectsOf, pilotsOf } from './effects.ts';
 import { hostsThere } from './hosts-there.ts';
 import { movesOf, placeMoved, type Arrivals } from './moves.ts';
 import { place, scale } from './place-and-scale.ts';
@@ -47,6 +47,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
       { appraised, placed: placed.moved, buys: scaled.purchases.length > 0, vacate: stages.move.vacate },
     ),
     placements: started.placements,
+    pilots: pilotsOf(allotment),
     copies: copies.placed,
     ...scaled,
     ...bought,
@@ -69,6 +70,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     preset: input.preset,
     ...(forecasts.market.origin === undefined ? {} : { forecast: forecasts.market.origin }),
     effects,
+    ...(allotment.earliest === undefined ? {} : { earliest: allotment.earliest }),
     ...(purse.limitsReached.length === 0 ? {} : { limitsReached: purse.limitsReached }),
     explanations: explains ? explain(deliberation) : [],
     solve: allotment.solve,

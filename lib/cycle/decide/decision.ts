@@ -17,7 +17,7 @@ import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
 import type { Held } from '../observe/holding.ts';
-import type { DecideInput, RunningOffers } from './deliberation.ts';
+import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
 /** Observation of one cycle: snapshot, lease, and the name of the coming plan. */
@@ -98,9 +98,13 @@ export async function decideOn<S>(
     plan: decided.plan,
     endings: endingsOf(decided.deliberation, { config, lastRanMs }),
     runningOffers: decided.deliberation.runningOffers,
-    ...(parts.reusesSlots === true ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) } : {}),
+    ...(parts.reusesSlots === true ? { slotReuse: slotReuseOf(decided.deliberation, { plan, config }) } : {}),
   };
 }
+
+/** None while pilots are to start: what starts between decisions has no role. */
+const slotReuseOf = (of: Deliberation, by: Parameters<typeof SlotReuse.of>[1]): SlotReuse | null =>
+  of.allotment.starts.some((s) => s.role === 'pilot') ? null : SlotReuse.of(of, by);
 
 /**
  * A decision that fails although each answer passed its check is made again by the stand-ins. The plan names every

@@ -86,7 +86,8 @@ export interface SimulationInput {
   readonly setupS: Seconds;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
-   * workload's alone.
+   * workload's alone. For benchmarks in code, not for `ebb simulate`: slow-downs by neighbours for packers that place
+   * tasks by interference, and slow attempts for policies that copy them.
    */
   readonly runtime?: TrueRuntime | null;
   readonly onEvent?: (event: EventRecord) => void;

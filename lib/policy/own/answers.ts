@@ -8,7 +8,15 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer, RuntimeForecast } from '../../domain/forecast.ts';
 import type { StageForecasts } from '../../domain/forecasts.ts';
 import type { TaskRef } from '../../domain/job.ts';
-import type { Allotment, Placement, Purchase, StartOption, Worth } from '../../domain/plan.ts';
+import type {
+  Allotment,
+  EarliestStart,
+  Placement,
+  PlannedStart,
+  Purchase,
+  StartOption,
+  Worth,
+} from '../../domain/plan.ts';
 import { isBid, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { fits, minusResources, type Resources } from '../../domain/resources.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
@@ -199,6 +207,8 @@ export function plan(answer: Allotment, { snapshot, moves = [] }: PlanInput): Fa
       groups,
       'it starts',
     ) ??
+    firstOf(starts, ({ role = 'original' }) => (ROLES.has(role) ? null : `it starts tasks as ${role}`)) ??
+    firstOf(answer.earliest ?? [], (of) => earliest(of, snapshot)) ??
     firstOf(stopped, (id) => (running.has(id) ? null : `it stops ${id}, which does not run`)) ??
     twice(stopped, 'it stops') ??
     firstOf(moved, (id) => (proposed.has(id) ? null : `it moves ${id}, which was not proposed`)) ??
@@ -223,6 +233,16 @@ function planned(
   if (![worthUsd, costUsd, raw(startMs)].every(Number.isFinite))
     return `a start of ${group.id} has a figure that is no number`;
   return offer(option.offer, group, pools);
+}
+
+const ROLES: ReadonlySet<string> = new Set<NonNullable<PlannedStart['role']>>(['original', 'pilot']);
+
+function earliest({ job, stage, index, notBeforeMs }: EarliestStart, { jobs }: Snapshot): Fault {
+  const of = jobs.get(job)?.spec.stages.find((s) => s.name === stage);
+  if (of === undefined) return `it says when ${job}/${stage} may start, which does not exist`;
+  if (index !== undefined && !(Number.isSafeInteger(index) && index >= 0 && index < of.tasks))
+    return `it says when task ${index} of ${job}/${stage} may start, which does not exist`;
+  return notBeforeMs === null || Number.isFinite(raw(notBeforeMs)) ? null : 'an earliest start is no instant';
 }
 
 /** No group has more tasks than wait in it. */

@@ -174,6 +174,7 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const watch = new Stopwatch();
   const captured: Captured = {};
   const memory = new DecisionMemory();
+  const beliefs = { of: <B>() => history as B };
   const stages = timed(presetNamed('ebbtide').stages, watch, captured);
   const began = performance.now();
   const cpuBegan = process.cpuUsage();
@@ -182,11 +183,12 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const { plan, deliberation } = await decide({
     snapshot,
     forecasts: {
-      runtime: stages.estimate({ snapshot, config, memory, beliefs: { of: <B>() => history as B } }),
+      runtime: stages.estimate({ snapshot, config, memory, beliefs }),
       market: forecaster.at(nowMs, new CapacityEvidence()),
     },
     stages,
     memory,
+    beliefs,
     preset: 'ebbtide',
     solver,
     config,

@@ -53,7 +53,7 @@ function inputOf(tasks: number): QueueInput {
   const groups = Array.from({ length: count }, (_, i) =>
     group({ name: `g${i}`, count: tasks, need: needOf(sizeOf(i), 1024) }),
   );
-  const { snapshot, forecasts, worths } = decisionOf({
+  const context = decisionOf({
     groups,
     instances: Array.from({ length: instances }, (_, i) => busy(i)),
     pools: pools.map((p) => openAt(p, 0.1)),
@@ -89,9 +89,8 @@ function inputOf(tasks: number): QueueInput {
   }));
   const none = { placements: [], preempted: new Set<never>(), behind: new Map<never, number>(), unknownAs: () => null };
   return {
-    snapshot,
-    forecasts,
-    worths: worths.groups,
+    ...context,
+    offers: new Map(),
     leftOf: () => seconds(10),
     leftovers,
     config: schedulerConfig.parse({}),

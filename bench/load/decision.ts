@@ -9,6 +9,7 @@ import type { InstanceView, PendingGroup } from '../../lib/domain/snapshot.ts';
 import type { AppraiseContext } from '../../lib/policy/contracts.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { NOW, snapshot } from './values.ts';
+import { NO_BELIEFS } from './no-beliefs.ts';
 
 /** Worth of zero dollars, with a deadline and a last safe start in seconds from now, or without. */
 export const worth = (deadlineInS: number | null, safeInS: number | null = deadlineInS): Worth => ({
@@ -41,6 +42,7 @@ export function decisionOf({
   const quotes = new Map(pools.map((view) => [view.pool.id, view.quote]));
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: snapshot({ groups, pools, instances: new Map(instances.map((i) => [i.instance.id, i])) }),
     forecasts: {
       runtime: new Map(

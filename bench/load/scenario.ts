@@ -50,6 +50,7 @@ import {
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
 import type { GroupOffers, PlanInput } from '../../lib/policy/contracts.ts';
 import { attempt as attemptOf, instance, needOf, NOW, snapshot, stage } from './values.ts';
+import { NO_BELIEFS } from './no-beliefs.ts';
 
 export interface ScenarioShape {
   readonly seed: number;
@@ -116,6 +117,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
   const live = [...instances.values()].reduce((sum, v) => sum + milliCpuIn(v.pool.type.capacity) / 1000, 0);
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: snapshot({
       nowMs: NOW,
       jobs,

@@ -21,7 +21,7 @@ import { forecastNamed, presetNamed } from '../../lib/stages/registry.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
 import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
-import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../lib/stages/capacity-learner.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import type { CapacityBelief } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';

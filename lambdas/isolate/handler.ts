@@ -8,7 +8,7 @@ import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { openTrials } from '../../lib/drivers/solver/trials.ts';
 import '../../lib/drivers/solver/trial-worker.ts';
@@ -32,7 +32,8 @@ export const handler = middy<z.output<typeof isolateInput>, Solved>()
     const { carrier, store, config } = deployment(composeDeployment);
     const observed = await carrier.get<ObservedState>(reference);
     const table = await carrier.get<ForecastTable>(market);
-    const learned = await composeLearners().stored(store, [runtimeLearner]);
+    const { learners } = presetNamed(config.preset, config.presets);
+    const learned = await composeLearners().stored(store, learners.all);
     const trials = openTrials(
       { observed, market: table, learned, preset: config.preset, config },
       new URL(import.meta.url),

@@ -4,12 +4,12 @@
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Forecasts } from '../../lib/domain/forecasts.ts';
 import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
-import { solve } from '../../lib/cycle/steps.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
+import { solve, type Estimated } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import '../../lib/drivers/solver/highs-worker.ts';
 import type { ForecastTable } from '../../lib/market/forecast/forecast-data.ts';
@@ -34,13 +34,13 @@ export const handler = middy<z.output<typeof solveInput>, Solved>()
   .handler(async ({ observation: reference, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
     const observed = await carrier.get<ObservedState>(reference);
-    const forecasts = {
-      runtime: await carrier.get<Forecasts['runtime']>(runtime),
-      market: await carrier.get<ForecastTable>(market),
-    };
+    const { learned, ...estimated } = await carrier.get<Estimated>(runtime);
+    const forecasts = { ...estimated, market: await carrier.get<ForecastTable>(market) };
     const { preset } = config;
     const { stages } = presetNamed(preset, config.presets);
-    const parts = { stages, preset, solver, config, memory, knownOffers: known };
+    const beliefs = composeLearners();
+    beliefs.restore(learned);
+    const parts = { stages, preset, solver, config, beliefs, memory, knownOffers: known };
     const { runningOffers, ...decision } = await solve(observed, forecasts, parts);
     known = runningOffers;
     const { gap } = decision.plan.solve;

@@ -340,7 +340,8 @@ export class Engine<S> {
   /** A decision that fails is made again without the jobs that it fails for. */
   async #decide(observed: ObservedState): Promise<Decision> {
     const { onStep = () => undefined, forecast } = this.#parts;
-    if (!isOpen(observed)) return decideOn(observed, null, this.#parts);
+    const beliefs = this.#parts.learners;
+    if (!isOpen(observed)) return decideOn(observed, null, { ...this.#parts, beliefs });
     onStep('forecast');
     const market = await forecast(observed.snapshot);
     const isolated = this.#isSuspicious ? await this.#isolate(observed, market) : null;
@@ -366,6 +367,7 @@ export class Engine<S> {
     const reusesSlots = this.#parts.reuseGapS !== undefined;
     return decideOn(observed, forecasts, {
       ...this.#parts,
+      beliefs: learners,
       memory,
       knownOffers: this.#runningOffers,
       reusesSlots,

@@ -84,12 +84,19 @@ export const asData = ({ parts: _, ...snapshot }: Snapshot): Snapshot => ({
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });
 
+/** What `estimate` leaves for `solve`, which reads no store. */
+export interface Estimated {
+  readonly runtime: ReadonlyMap<StageKey, RuntimeForecast>;
+  /** Stored rows of the learners that later policies declare. */
+  readonly learned: ReadonlyMap<string, string>;
+}
+
 /** All running times, because another process asks. Beliefs are the stored ones, recalled by the caller. */
 export function estimate<S>(
   observed: ObservedState,
   stages: Pick<Stages<S>, 'estimate'>,
   context: Omit<EstimateContext, 'snapshot'>,
-): ReadonlyMap<StageKey, RuntimeForecast> {
+): Estimated['runtime'] {
   return new Map(isOpen(observed) ? stages.estimate({ ...context, snapshot: observed.snapshot }) : []);
 }
 

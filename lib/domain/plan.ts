@@ -73,16 +73,39 @@ export const WAIT_REASONS = [
 ] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
+/** A held instance, or a pool, in which an instance is bought where none has room. */
+export type NamedTarget =
+  | { readonly instance: InstanceId; readonly pool?: never }
+  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
+/** Where a move leads: from non-interruptible capacity to spot, or to what it names. Absent: off spot. */
+export type MoveTarget = 'spot' | NamedTarget;
+
+/** Starts of tasks of one group by one option. */
+export interface PlannedStart {
+  readonly option: StartOption;
+  readonly count: number;
+  readonly reason: string;
+  /**
+   * pilot: so many tasks of the group, the first to start, run for their siblings: what they take is known before
+   * others start (`finishedTimes`). Absent: original. Copies are asked for by the speculate stage.
+   */
+  readonly role?: Exclude<AttemptRole, 'copy'>;
+}
+
 /** Answer of the plan stage: how many tasks of which group, on what, when. */
 export interface Allotment {
-  readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
-  readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
+  readonly starts: readonly PlannedStart[];
+  readonly deferred: readonly Omit<PlannedStart, 'role'>[];
+  /**
+   * Earliest starts, from the next decision on; what starts in this one starts. Recorded with the plan, and valid until
+   * a later plan says otherwise. Absent: nothing new.
+   */
+  readonly earliest?: readonly EarliestStart[];
   readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
   /**
-   * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to
-   * spot because it pays. They run on until there is a place for them.
+   * Attempts that are to go on elsewhere (`MoveTarget`). They run on until there is a place for them.
    */
-  readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: 'spot' }[];
+  readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: MoveTarget }[];
   readonly waits: readonly {
     readonly group: GroupId;
     readonly count: number;

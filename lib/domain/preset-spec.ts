@@ -3,6 +3,7 @@
  * in `presets`.
  */
 import { z } from 'zod';
+import { presetSettings } from './preset-settings.ts';
 
 /** The stages of a decision, in its order. */
 export const STAGES = [
@@ -42,6 +43,9 @@ export const presetSpec = z.strictObject({
     .regex(/^[\w][\w.-]{0,63}$/)
     .optional()
     .describe('How prices are forecast where the setting `forecast` is `preset`.'),
+  settings: presetSettings
+    .optional()
+    .describe('Settings of the deployment that several stages read; they hold wherever these are read.'),
   ...stageRefs,
 });
 export type PresetSpec = z.infer<typeof presetSpec>;

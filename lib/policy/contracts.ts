@@ -2,29 +2,42 @@
  * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
-import type { AttemptId, GroupId, InstanceId, PoolId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
 import type { Constraints, TaskRef } from '../domain/job.ts';
-import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
+import type {
+  Allotment,
+  ConsideredOffer,
+  MoveTarget,
+  NamedTarget,
+  Placement,
+  Purchase,
+  Release,
+  StartOption,
+  Worth,
+} from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Beliefs } from './learner.ts';
 import type { DecisionMemory } from './memory.ts';
 
-/** Input of every stage: one snapshot, and the settings, including the policy's own. */
+/**
+ * Context of a decision. It grows from stage to stage: each sees what the stages before it found. From `move` on every
+ * stage has all of it (`DecisionContext`).
+ */
 export interface SceneContext {
   readonly snapshot: Snapshot;
+  /** Settings, including the policy's own. */
   readonly config: SchedulerConfig;
   readonly memory: DecisionMemory;
-}
-export interface EstimateContext extends SceneContext {
-  /** Beliefs of the learners. */
+  /** Beliefs of the learners that the policy declares; throws an internal error for any other. */
   readonly beliefs: Beliefs;
 }
+export type EstimateContext = SceneContext;
 /** Forecasts answer what the policy's `asks` declares, and throw an internal error for anything else. */
 export interface ValueContext extends SceneContext {
   readonly forecasts: Forecasts;
@@ -32,7 +45,6 @@ export interface ValueContext extends SceneContext {
 export interface AppraiseContext extends ValueContext {
   readonly worths: Worths;
 }
-/** Context of every later stage, with forecasts, worths and offers. */
 export interface DecisionContext extends AppraiseContext {
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
 }
@@ -83,8 +95,12 @@ export interface Move {
   readonly reason: string;
   readonly running: RunningTask;
   readonly view: InstanceView;
-  /** Absent: to non-interruptible capacity. */
-  readonly to?: 'spot';
+  /**
+   * Absent: off spot, to any non-interruptible capacity. `spot`: to any spot capacity. A named instance is not bought;
+   * in a named pool one is bought at the bid where none has room. The user's constraints hold for each, and tasks of
+   * gangs have no named target. The task runs on until its target is up and has room.
+   */
+  readonly to?: MoveTarget;
 }
 
 /** A move that the plan kept, with the worth of its work and where it may go. */
@@ -93,7 +109,9 @@ export interface PlannedMove {
   readonly reason: string;
   readonly worth: Worth;
   readonly toSpot: boolean;
-  /** The stage's constraints, narrowed to that side. */
+  /** Absent: any capacity of that side. */
+  readonly to?: NamedTarget;
+  /** The stage's constraints, narrowed to that side, or to the pool of the target. */
   readonly constraints: Constraints;
 }
 
@@ -112,11 +130,11 @@ export interface BeginInput extends DecisionContext {
   readonly appraise: AppraisePolicy;
 }
 
-/** Facts for a move without a target. */
-export interface VacateInput {
-  readonly snapshot: Snapshot;
+/** Facts for a move to any capacity of a side, of which there is none. */
+export interface VacateInput extends DecisionContext {
   readonly move: PlannedMove;
-  readonly offers: readonly Offer[];
+  /** Offers for the work that moves. */
+  readonly moveOffers: readonly Offer[];
   /** All attempts that move in this cycle. */
   readonly going: ReadonlySet<AttemptId>;
   /** True if this cycle buys anything. */
@@ -130,7 +148,7 @@ export interface MovePolicy {
   /** Kept moves of the plan that begin now, appraised as waiting work. */
   readonly begin: (input: BeginInput) => AppraisedMoves;
   /** Attempts that stop now, with room reserved elsewhere. */
-  readonly returning: (context: SceneContext) => readonly RunningTask[];
+  readonly returning: (context: DecisionContext) => readonly RunningTask[];
   /** Reason to stop a move before it has a target, to make room for it; null: none. */
   readonly vacate: (input: VacateInput) => string | null;
 }
@@ -141,7 +159,7 @@ export interface PlanInput extends DecisionContext {
 }
 /** `S` is the solver's type; policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
-export type { Allotment, StartOption };
+export type { Allotment, MoveTarget, NamedTarget, StartOption };
 
 /** The preset's place and queue stages, for the order stage, which combines them. */
 export interface RoomStages {
@@ -175,18 +193,13 @@ export interface Started {
 /** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */
 export type OrderPolicy = (input: OrderInput) => Started;
 
-/** Where a copy is to run: on an instance, or in a pool, in which one is bought where none has room. */
-export type CopyTarget =
-  | { readonly instance: InstanceId; readonly pool?: never }
-  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
-
 /** A further live attempt of a task that runs. It begins anew; the first attempt to succeed wins. */
 export interface Copy {
   /** A live attempt of the task. */
   readonly of: AttemptId;
   readonly reason: string;
   /** Absent: any instance that has room. Nothing is bought. */
-  readonly to?: CopyTarget;
+  readonly to?: NamedTarget;
   /** How many attempts of the task are to live at once, this one included; default 2. */
   readonly attempts?: number;
 }
@@ -209,10 +222,7 @@ export interface Leftover {
   readonly runtimeS: Seconds;
 }
 
-export interface QueueInput {
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
-  readonly worths: ReadonlyMap<GroupId, Worth>;
+export interface QueueInput extends DecisionContext {
   /** Remaining running time of a running task. */
   readonly leftOf: (running: RunningTask) => Seconds;
   /**
@@ -230,7 +240,6 @@ export interface QueueInput {
    * Null if something is known.
    */
   readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
-  readonly config: SchedulerConfig;
 }
 export interface Queued {
   /** Demand for purchases: slots for `count` tasks; one slot may serve several tasks in turn. */
@@ -289,14 +298,17 @@ export interface Host {
   /** Longest remaining running time of its tasks; 0 when empty. */
   readonly remainingS: Seconds;
 }
-/** A placement's `task` is the very record that it was given: tasks are told apart by it. */
-/** A place policy that needs tasks and hosts alone. */
-export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
+/**
+ * Called for starts, moves, returning work and copies, on the room that is left for them. A placement's `task` is the
+ * very record that it was given: tasks are told apart by it.
+ */
 export type PlacePolicy = (
   tasks: readonly TaskToPlace[],
   hosts: readonly Host[],
-  context: SceneContext,
+  context: DecisionContext,
 ) => readonly Placement[];
+/** A place policy that needs tasks and hosts alone. */
+export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
 
 /** Stages in the order of a decision. */
 export interface Stages<S> {

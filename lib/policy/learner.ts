@@ -1,7 +1,9 @@
 /**
  * Learners fold events into beliefs, the base of forecasts and policies. A learner is told of each event once, in the
  * order of its cycle, and stored in the same commit as that event, so that nothing counts twice after a crash.
- * All registered learners always learn, whatever the preset reads: a preset chosen later finds the earlier events.
+ * All registered learners (lib/stages/learners.ts) always learn, whatever the preset reads: a preset chosen later finds
+ * the earlier events. Beliefs are another matter: a decision recalls those that the preset's policies declare, and no
+ * policy can read others.
  */
 import type { PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';

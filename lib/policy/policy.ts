@@ -94,7 +94,7 @@ export function withContext<Stage extends StageName>(
       propose: (context) => propose(change(context)),
       begin: (input) => begin(change(input)),
       returning: (context) => returning(change(context)),
-      vacate,
+      vacate: (input) => vacate(change(input)),
     };
     return changed as Contract<Stage>;
   }

@@ -6,11 +6,14 @@ import { z } from 'zod';
 import { certain, distribution } from '../domain/distribution.ts';
 import type { StageName } from '../domain/preset-spec.ts';
 import { unsolved } from '../domain/plan.ts';
+import { distributionOfTimes, meanTime } from '../domain/running-times.ts';
+import { finishedTimes } from '../domain/snapshot.ts';
 import { countFits, fits, minusResources, plusResources, times } from '../domain/resources.ts';
 import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
 import type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
 import { frozen } from '../policy/own/read-only.ts';
+import { LEARNERS } from './learners.ts';
 import { shippedPolicy } from './registry.ts';
 
 /** Functions that a policy needs, so that its module imports nothing at run time but types. */
@@ -30,6 +33,14 @@ export interface PolicyKit {
   readonly distribution: typeof distribution;
   /** The distribution of a running time that is known. */
   readonly certain: typeof certain;
+  /** Learners by name: `beliefs.of(learners.runtimes)`, in a policy that declares `learners: ['runtimes']`. */
+  readonly learners: typeof LEARNERS;
+  /** Running times of a stage's tasks that succeeded: as counts, their mean, and their distribution. */
+  readonly siblings: {
+    readonly finished: typeof finishedTimes;
+    readonly mean: typeof meanTime;
+    readonly distribution: typeof distributionOfTimes;
+  };
   /** The `solve` report of a plan that asked no solver. */
   readonly unsolved: typeof unsolved;
   /** Why a running attempt cannot be copied, by the contract of `speculate`; null: it can. */
@@ -54,6 +65,8 @@ export const POLICY_KIT: PolicyKit = {
   resources: { fits, countFits, plus: plusResources, minus: minusResources, times },
   distribution,
   certain,
+  learners: LEARNERS,
+  siblings: { finished: finishedTimes, mean: meanTime, distribution: distributionOfTimes },
   unsolved,
   whyNotCopied,
   shipped: (stage, name) => {
@@ -68,7 +81,7 @@ export type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
 export type { StageName } from '../domain/preset-spec.ts';
 export type * from '../policy/contracts.ts';
 export type { Asks } from '../policy/asks.ts';
-export type { Placement, Purchase, Release, Allotment, Worth } from '../domain/plan.ts';
+export type { Placement, PlannedStart, Purchase, Release, Allotment, EarliestStart, Worth } from '../domain/plan.ts';
 export type { RunningTask, PendingGroup, Snapshot, InstanceView } from '../domain/snapshot.ts';
 export type { Pool, PoolView, Bid } from '../domain/pool.ts';
 export type { Resources } from '../domain/resources.ts';

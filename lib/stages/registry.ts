@@ -3,20 +3,31 @@ import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
+import { PRESET_SETTINGS } from '../domain/preset-settings.ts';
 import type { Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { onlyDeclared, type DeclaredLearners } from '../policy/declared-beliefs.ts';
+import type { LearnerFactory } from '../policy/learner.ts';
 import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
 import { withReadOnlyInput } from '../policy/own/read-only.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
+import {
+  givenSettings,
+  specNamed,
+  wholePreset,
+  type GivenSettings,
+  type KnownPresets,
+} from '../policy/preset-chain.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
 import type { Solver } from '../policy/solver.ts';
 import { APPRAISE } from './appraise/policies.ts';
 import { ESTIMATE } from './estimate/policies.ts';
+import { LEARNERS } from './learners.ts';
 import { MOVE } from './move/policies.ts';
 import { ORDER } from './order/policies.ts';
 import { PLACE } from './place/policies.ts';
@@ -50,10 +61,21 @@ export interface Preset {
   readonly policies: Readonly<Record<StageName, string>>;
   /** Settings that it gives to policies, by stage; stages without any are left out. */
   readonly settings: Readonly<Partial<Record<StageName, PolicySettings>>>;
+  /** Settings of the deployment that it sets, for all that reads them (`settingsUnder`). */
+  readonly common: GivenSettings;
   /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
+  /** Learners whose beliefs its policies declare to read, by step: what a process recalls before it. */
+  readonly learners: DeclaredBy;
   /** Present where it names a policy of the user's own. */
   readonly own?: OwnInUse<Solver>;
+}
+
+export interface DeclaredBy {
+  readonly estimate: readonly LearnerFactory[];
+  /** Those of all stages after `estimate`. */
+  readonly decide: readonly LearnerFactory[];
+  readonly all: readonly LearnerFactory[];
 }
 
 export type OwnPresets = SchedulerConfig['presets'];
@@ -81,21 +103,23 @@ export const policyList = (own: readonly OwnPolicy[] = []): readonly PolicyView[
     })),
   );
 
-export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings'>;
+export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings' | 'common'>;
 type PolicySettings = Readonly<Record<string, unknown>>;
 
 /** Shipped presets first, then the user's own. Throws `usage` for an invalid one. */
 export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
-    const { about, source, policies, settings } = presetNamed(name, own, { ownPolicies });
-    return { name, about, source, policies, settings };
+    const { about, source, policies, settings, common } = presetNamed(name, own, { ownPolicies });
+    return { name, about, source, policies, settings, common };
   });
 
-interface Beside {
+export interface Beside {
   /** Policies that the user's modules brought. */
   readonly ownPolicies?: readonly OwnPolicy[];
   /** Names beside the presets, for messages. */
   readonly others?: readonly string[];
+  /** Learners beside those of every driver, by name. */
+  readonly learners?: Readonly<Record<string, LearnerFactory>>;
 }
 
 /**
@@ -103,8 +127,8 @@ interface Beside {
  * and for settings that a policy does not have.
  */
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
-  const spec = whole(name, known);
+  const known = knownWith(own, beside);
+  const spec = wholePreset(name, known);
   const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
@@ -126,6 +150,8 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
         return Object.keys(given).length === 0 ? [] : [[stage, given]];
       }),
     ),
+    common: givenSettings(spec),
+    learners: declaredBy(bound),
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
@@ -133,11 +159,22 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
 
 /** The presets, with stand-ins for each policy of the user's own in the named preset: plain data. */
 export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  const known = knownWith(own, beside);
   if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
-  const spec = whole(name, known);
+  const spec = wholePreset(name, known);
   const shipped = Object.fromEntries(STAGES.map((stage) => [stage, standInRef(stage, name, known)]));
   return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
+}
+
+function declaredBy(bound: readonly Guarded[]): DeclaredBy {
+  const of = (some: readonly Guarded[]): readonly LearnerFactory[] => [
+    ...new Set(some.flatMap((b) => [b, b.standIn ?? b]).flatMap((b) => [...b.learners.values()])),
+  ];
+  return {
+    estimate: of(bound.filter((b) => b.stage === 'estimate')),
+    decide: of(bound.filter((b) => b.stage !== 'estimate')),
+    all: of(bound),
+  };
 }
 
 function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): Stages<Solver> {
@@ -167,56 +204,25 @@ export const forecastNamed = (
   ownPolicies: readonly OwnPolicy[] = [],
 ): string => (setting === 'preset' ? (presetNamed(preset, own, { ownPolicies }).forecast ?? 'history') : setting);
 
-interface Known extends Required<Beside> {
-  readonly own: OwnPresets;
-}
+type Known = KnownPresets & Required<Beside>;
+
+const knownWith = (own: OwnPresets, { ownPolicies = [], others = [], learners = {} }: Beside): Known => ({
+  own,
+  ownPolicies,
+  others,
+  learners,
+});
 
 const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Policy[] => [
   ...(POLICIES[stage] as readonly Policy[]),
   ...own.filter((p) => p.stage === stage),
 ];
 
-/** The preset merged with the one it extends; its own values win. */
-function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
-  if (seen.includes(name)) {
-    throw new EbbError('usage', {
-      what: `the preset ${name} extends itself`,
-      got: [...seen, name].join(' -> '),
-      next: 'extend a shipped preset: see `ebb config --presets`',
-    });
-  }
-  const spec = specNamed(name, known, seen.at(-1));
-  if (spec.extends === undefined) return spec;
-  return { ...whole(spec.extends, known, [...seen, name]), ...spec };
-}
-
-function specNamed(
-  name: string,
-  { own, others }: Pick<Known, 'own' | 'others'>,
-  extendedBy: string | undefined,
-): PresetSpec {
-  const isShipped = Object.hasOwn(SHIPPED_PRESETS, name);
-  if (isShipped && Object.hasOwn(own, name)) {
-    throw new EbbError('usage', {
-      what: '`presets` may not replace a shipped preset',
-      got: name,
-      next: 'give yours another name, and let it extend the shipped one',
-    });
-  }
-  const spec = isShipped ? SHIPPED_PRESETS[name] : Object.hasOwn(own, name) ? own[name] : undefined;
-  if (spec !== undefined) return spec;
-  throw new EbbError('usage', {
-    what: extendedBy === undefined ? 'no such preset' : `the preset ${extendedBy} extends one that does not exist`,
-    got: name,
-    allowed: nearestHint(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
-    next: 'see `ebb config --presets`',
-  });
-}
-
 interface Bound {
   readonly stage: StageName;
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
+  readonly learners: DeclaredLearners['learners'];
   readonly buys?: Policy['buys'];
   readonly reusesSlots?: Policy['reusesSlots'];
   readonly isShipped: boolean;
@@ -279,14 +285,33 @@ function bind(
   };
   const asks: BoundAsks = { policy: of.name, asks: isShipped ? of.asks : guardedAsks(of.asks, refuse), configOf };
   const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
+  const learners = declaredLearners(stage, of, known);
   return {
     stage,
-    contract: scoped(stage, decide, asks),
+    contract: scoped(stage, decide, { asks, learners }),
     asks,
+    learners,
     ...(of.buys && { buys: of.buys }),
     ...(of.reusesSlots && { reusesSlots: of.reusesSlots }),
     isShipped,
   };
+}
+
+/** Throws `usage` for a learner that does not exist. */
+function declaredLearners(stage: StageName, { name, learners }: Policy, known: Known): DeclaredLearners['learners'] {
+  const all: Readonly<Record<string, LearnerFactory>> = { ...LEARNERS, ...known.learners };
+  return new Map(
+    learners.map((learner) => {
+      const found = Object.hasOwn(all, learner) ? all[learner] : undefined;
+      if (found !== undefined) return [learner, found];
+      throw new EbbError('usage', {
+        what: `the policy ${name} of the stage ${stage} declares a learner that does not exist`,
+        got: learner,
+        allowed: nearestHint(learner, Object.keys(all)),
+        next: 'correct `learners` of the policy',
+      });
+    }),
+  );
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */
@@ -346,7 +371,12 @@ function settingsOf(
 
 function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}`;
-  const hint = (key: string): string => (known.length === 0 ? '' : ` (${nearestHint(key, known)})`);
+  const hint = (key: string): string =>
+    Object.hasOwn(PRESET_SETTINGS, key)
+      ? ' (several stages read it: give it below `settings` of the preset)'
+      : known.length === 0
+        ? ''
+        : ` (${nearestHint(key, known)})`;
   return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
 
@@ -354,7 +384,7 @@ function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
 export const shippedPolicy = <Stage extends StageName>(stage: Stage, name: string): Policy<Stage> =>
   policyNamed(stage, name, {
     preset: 'of `kit.shipped`',
-    known: { own: {}, ownPolicies: [], others: [] },
+    known: knownWith({}, {}),
   }) as Policy<Stage>;
 
 const DEPLOYMENT = Symbol('settings of the deployment');
@@ -384,16 +414,21 @@ function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['con
 }
 
 /**
- * Gives a policy its own settings and forecasts limited to its declared questions, even if another policy hands its
- * context on.
+ * Gives a policy its own settings, and forecasts and beliefs limited to what it declares, even if another policy hands
+ * its context on.
  */
-function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
+function scoped(
+  stage: StageName,
+  contract: Contract<StageName>,
+  { asks, learners }: Pick<Bound, 'asks' | 'learners'>,
+): Contract<StageName> {
   const own = <C extends SceneContext>(context: C): C => {
     const config = asks.configOf(context.config);
-    if (!('forecasts' in context)) return config === context.config ? context : { ...context, config };
+    const beliefs = onlyDeclared(context.beliefs, { policy: asks.policy, learners });
+    if (!('forecasts' in context)) return { ...context, config, beliefs };
     const { forecasts, snapshot } = context as C & ValueContext;
     const market: MarketForecast = onlyAsked(forecasts.market, asks, { snapshot, config });
-    return { ...context, config, forecasts: { runtime: forecasts.runtime, market } };
+    return { ...context, config, beliefs, forecasts: { runtime: forecasts.runtime, market } };
   };
   return withContext(stage, contract, own);
 }

@@ -9,7 +9,7 @@ import { forecastNamed } from '../../stages/registry.ts';
 import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import type { PoolForecasts } from '../../ports/backend.ts';
 import type { Market } from '../../ports/market.ts';

@@ -74,14 +74,15 @@ async function presets(output: Output, asJson: boolean, own: Own): Promise<void>
   output.line(table(output, columns, list, 'no presets'));
 }
 
-function policiesText({ policies: of, settings = {} }: Decider): string {
+function policiesText({ policies: of, settings = {}, common = {} }: Decider): string {
   if (of === undefined) return 'its own';
   const lines = STAGES.flatMap((stage) => {
     if (of[stage] === 'none') return [];
     const given = Object.entries(settings[stage] ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
     return `${stage}: ${of[stage]}${given.length === 0 ? '' : ` (${given.join(', ')})`}`;
   });
-  return lines.join(', ');
+  const shared = Object.entries(common).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  return [...lines, ...shared].join(', ');
 }
 
 async function policies(output: Output, asJson: boolean, own: Own): Promise<void> {

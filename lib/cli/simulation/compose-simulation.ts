@@ -18,6 +18,7 @@ import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../models/preemption.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
+import { settingsUnder } from '../../policy/preset-chain.ts';
 import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
@@ -138,16 +139,20 @@ export const marketOf = async ({
 
 /**
  * Settings as in local mode: billing of the market's time, values that follow from the gap between decisions, then
- * those of the user.
+ * those of the user, then those of the preset.
  */
-function configOf({ config, setupS, minGapS }: RunOrder, trace: MarketTrace): SchedulerConfig {
+export function configOf(
+  { preset, config, setupS, minGapS }: Pick<RunOrder, 'preset' | 'config' | 'setupS' | 'minGapS'>,
+  trace: MarketTrace,
+): SchedulerConfig {
   const defaults = schedulerConfig.parse({});
-  return schedulerConfig.parse({
+  const deployed = schedulerConfig.parse({
     billing: billingAt(trace.endMs),
     restoreS: Math.max(defaults.restoreS, setupS),
     turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });
+  return decidesItself(preset) ? deployed : settingsUnder(preset, deployed);
 }
 
 /** Billing rules in words: old and new markets differ most by them, as jobs of minutes pay for hours. */

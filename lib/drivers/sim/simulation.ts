@@ -15,7 +15,7 @@ import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import type { BoundAsks, Scene } from '../../policy/asks.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
-import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -86,7 +86,8 @@ export interface SimulationInput {
   readonly setupS: Seconds;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
-   * workload's alone.
+   * workload's alone. For benchmarks in code, not for `ebb simulate`: slow-downs by neighbours for packers that place
+   * tasks by interference, and slow attempts for policies that copy them.
    */
   readonly runtime?: TrueRuntime | null;
   readonly onEvent?: (event: EventRecord) => void;

@@ -1,11 +1,34 @@
 /** Reads of plans from users' policies. Each throws `Unusable` (read.ts). */
-import type { AttemptId, GroupId } from '../../kernel/ids.ts';
-import { WAIT_REASONS, type Allotment, type SolveReport } from '../../domain/plan.ts';
+import type { AttemptId, GroupId, JobId } from '../../kernel/ids.ts';
+import { WAIT_REASONS, type Allotment, type EarliestStart, type SolveReport } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../contracts.ts';
 import { poolsById, readOption, type Given } from './offers.ts';
-import { amount, answerWith, fields, figure, list, oneOf, orNull, refuse, shown, text, whole } from './read.ts';
-import { byAttempt, expectWithin, groupNamed, groupsById, once, reasonOf, sideOf, tasksIn } from './records.ts';
+import {
+  amount,
+  answerWith,
+  fields,
+  figure,
+  instant,
+  list,
+  oneOf,
+  orNull,
+  refuse,
+  shown,
+  text,
+  whole,
+} from './read.ts';
+import {
+  byAttempt,
+  expectWithin,
+  isSameSide,
+  groupNamed,
+  groupsById,
+  once,
+  reasonOf,
+  sideOf,
+  tasksIn,
+} from './records.ts';
 
 type Groups = ReadonlyMap<GroupId, PendingGroup>;
 
@@ -15,6 +38,7 @@ export function plan(answer: unknown, { snapshot, offers, moves: proposed = [] }
   const given: Given = { pools: poolsById(snapshot), offers };
   return {
     starts: startsOf(of['starts'], groups, given),
+    ...(of['earliest'] !== undefined && { earliest: earliestOf(of['earliest'], snapshot) }),
     deferred: startsOf(of['deferred'], groups, given),
     preemptions: preemptionsOf(of['preemptions'], snapshot),
     moves: keptOf(of['moves'], proposed),
@@ -31,10 +55,12 @@ function startsOf(answer: unknown, groups: Groups, given: Given): Allotment['sta
     const { count } = of;
     if (!Number.isSafeInteger(count) || (count as number) < 1)
       return refuse(`it starts ${shown(count)} tasks of ${group.id}`);
+    const role = of['role'] === undefined ? undefined : oneOf(of['role'], ROLES, `role of the start of ${group.id}`);
     return {
       option: readOption(option, group, given),
       count: count as number,
       reason: reasonOf(of, `the start of ${group.id}`),
+      ...(role !== undefined && { role }),
     };
   });
   expectWithin(
@@ -43,6 +69,27 @@ function startsOf(answer: unknown, groups: Groups, given: Given): Allotment['sta
     'it starts',
   );
   return starts;
+}
+
+/** A copy is asked for in the speculate stage. */
+const ROLES = ['original', 'pilot'] as const;
+
+function earliestOf(answer: unknown, { jobs }: PlanInput['snapshot']): readonly EarliestStart[] {
+  const tasks = [...jobs.values()].flatMap((job) => job.spec.stages).reduce((sum, s) => sum + s.tasks + 1, 0);
+  return list(answer, { what: 'earliest starts', most: tasks }).map((one): EarliestStart => {
+    const { job, stage, index, notBeforeMs } = fields(one, 'an earliest start');
+    const of = jobs.get(job as JobId)?.spec.stages.find((s) => s.name === stage);
+    if (of === undefined) return refuse(`it says when ${shown(job)}/${shown(stage)} may start, which does not exist`);
+    const isTask = Number.isSafeInteger(index) && (index as number) >= 0 && (index as number) < of.tasks;
+    if (index !== undefined && !isTask)
+      return refuse(`it says when task ${shown(index)} of ${shown(job)}/${of.name} may start, which does not exist`);
+    return {
+      job: job as JobId,
+      stage: of.name,
+      ...(index !== undefined && { index: index as number }),
+      notBeforeMs: orNull(notBeforeMs, (at) => instant(at, 'an earliest start')),
+    };
+  });
 }
 
 function preemptionsOf(answer: unknown, { running }: PlanInput['snapshot']): Allotment['preemptions'] {
@@ -63,9 +110,9 @@ function keptOf(answer: unknown, proposed: NonNullable<PlanInput['moves']>): All
     const move = known.get(of['running']);
     if (move === undefined) return refuse('it moves what was not proposed (hand back the very record of what runs)');
     const { running, attempt } = move;
-    const side = sideOf(of);
-    if (side.to !== move.to) return refuse(`it moves ${attempt} to another side than was proposed`);
-    return { running, reason: reasonOf(of, `the move of ${attempt}`), ...side };
+    const { to } = move;
+    if (!isSameSide(sideOf(of).to, to)) return refuse(`it moves ${attempt} to another side than was proposed`);
+    return { running, reason: reasonOf(of, `the move of ${attempt}`), ...(to !== undefined && { to }) };
   });
   return once(kept, (m) => m.running.attempt.id, 'it moves');
 }

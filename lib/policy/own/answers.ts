@@ -15,7 +15,6 @@ import type { Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraiseContext,
   Copy,
-  CopyTarget,
   DecisionContext,
   Leftover,
   ScaleInput,
@@ -39,7 +38,7 @@ import {
   text,
   whole,
 } from './read.ts';
-import { byGroup, expectAll, groupsById, once, reasonOf } from './records.ts';
+import { byGroup, expectAll, groupsById, once, reasonOf, targetOf } from './records.ts';
 
 /** Points of a distribution or curve; those of shipped policies have a few dozen. */
 const MOST_POINTS = 4096;
@@ -160,21 +159,12 @@ export function speculate(answer: unknown, { snapshot }: DecisionContext): reado
     return {
       of: id,
       reason: reasonOf(of, `the copy of ${id}`),
-      ...(to !== undefined && { to: targetOf(to) }),
+      ...(to !== undefined && { to: targetOf(to, 'a copy') }),
       ...(attempts !== undefined && { attempts: whole(attempts, `attempts of the copy of ${id}`) }),
     };
   });
   const why = wrongCopy(copies, snapshot);
   return why === null ? copies : refuse(why);
-}
-
-/** Its names and its bid are looked at with the copy. */
-function targetOf(given: unknown): CopyTarget {
-  const { instance, pool, bid } = fields(given, 'the target of a copy');
-  if (instance !== undefined && pool !== undefined) return refuse('the target of a copy is an instance and a pool');
-  return instance === undefined
-    ? ({ pool: text(pool, 'the pool of a copy'), bid: bid as Bid } as CopyTarget)
-    : ({ instance: text(instance, 'the instance of a copy') } as CopyTarget);
 }
 
 export function scale(answer: unknown, { snapshot, used, leftovers }: ScaleInput): Scaling {

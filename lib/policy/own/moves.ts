@@ -2,8 +2,9 @@
 import type { AttemptId, GroupId } from '../../kernel/ids.ts';
 import { seconds } from '../../kernel/units.ts';
 import { isStopping, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
-import type { AppraisedMoves, BeginInput, DecisionContext, Move, PlannedMove, SceneContext } from '../contracts.ts';
+import type { AppraisedMoves, BeginInput, DecisionContext, Move, PlannedMove } from '../contracts.ts';
 import { moveGroup } from '../move-group.ts';
+import { wrongMove } from '../targets.ts';
 import { pendingAgain } from '../pending-again.ts';
 import { worth } from './answers.ts';
 import { offersByGroup, poolsById, type ReadOffers } from './offers.ts';
@@ -20,7 +21,9 @@ export function movesProposed(answer: unknown, { snapshot }: DecisionContext): r
     const view = snapshot.instances.get(instance);
     if (of['running'] !== r || view === undefined || of['view'] !== view)
       return refuse(`it moves ${id} with records that are not its own (hand back the very records)`);
-    return { attempt: id, reason: reasonOf(of, `the move of ${id}`), running: r, view, ...sideOf(of) };
+    const move: Move = { attempt: id, reason: reasonOf(of, `the move of ${id}`), running: r, view, ...sideOf(of) };
+    const wrong = wrongMove(move, snapshot);
+    return wrong === null ? move : refuse(wrong);
   });
   return once(moves, (m) => m.attempt, 'it moves');
 }
@@ -66,7 +69,7 @@ function movedGroup(given: unknown, move: PlannedMove): PendingGroup {
   });
 }
 
-export function returning(answer: unknown, { snapshot }: SceneContext): readonly RunningTask[] {
+export function returning(answer: unknown, { snapshot }: DecisionContext): readonly RunningTask[] {
   const running = new Set<unknown>(snapshot.running);
   const stopping = list(answer, { what: 'the list of running tasks', most: running.size }).map((given) => {
     if (!running.has(given)) return refuse('it returns what does not run (hand back the very record)');

@@ -1,8 +1,10 @@
 /** Parts that answers of several stages have: groups, attempts, counts. Each read throws `Unusable` (read.ts). */
-import type { AttemptId, GroupId } from '../../kernel/ids.ts';
+import { instanceId, poolId, type AttemptId, type GroupId } from '../../kernel/ids.ts';
 import type { TaskRef } from '../../domain/job.ts';
+import type { MoveTarget, NamedTarget } from '../../domain/plan.ts';
+import type { Bid } from '../../domain/pool.ts';
 import type { PendingGroup, RunningTask, Snapshot } from '../../domain/snapshot.ts';
-import { entries, oneOf, refuse, shown, text, whole, type Fields } from './read.ts';
+import { entries, fields, refuse, shown, text, whole, type Fields } from './read.ts';
 
 export const reasonOf = (of: Fields, what: string): string => text(of['reason'], `the reason of ${what}`);
 
@@ -32,8 +34,22 @@ export const tasksIn = (groups: Iterable<Pick<PendingGroup, 'count'>>): number =
 /** Name of a task, for people. */
 export const textOf = ({ job, stage, index }: TaskRef): string => `${job}/${stage}/${index}`;
 
-export const sideOf = (of: Fields): { readonly to?: 'spot' } =>
-  of['to'] === undefined ? {} : { to: oneOf(of['to'], ['spot'] as const, 'the side that a move goes to') };
+/** A named target. Whether it exists is asked with what goes there (targets.ts). */
+export function targetOf(given: unknown, what: string): NamedTarget {
+  const { instance, pool, bid } = fields(given, `the target of ${what}`);
+  if (instance !== undefined && pool !== undefined) return refuse(`the target of ${what} is an instance and a pool`);
+  return instance === undefined
+    ? { pool: poolId(text(pool, `the pool of ${what}`)), bid: bid as Bid }
+    : { instance: instanceId(text(instance, `the instance of ${what}`)) };
+}
+
+/** Where a move leads. */
+export const sideOf = ({ to }: Fields): { readonly to?: MoveTarget } =>
+  to === undefined ? {} : { to: to === 'spot' ? to : targetOf(to, 'a move') };
+
+/** Equal but for a bid. */
+export const isSameSide = (a: MoveTarget | undefined, b: MoveTarget | undefined): boolean =>
+  typeof a === 'object' && typeof b === 'object' ? a.instance === b.instance && a.pool === b.pool : a === b;
 
 /** Counts of groups, none beyond the tasks that wait in it. */
 export function expectWithin(

@@ -13,7 +13,7 @@ export const APPRAISE = [
       name: 'cost-and-risk',
       about: 'expected cost with work done again and refunds, risk of interruption and of lateness',
       source: 'Tributary, section 2.2; Stratus, section 3.2.3',
-      tunes: ['offersPerGroup', 'bidDeltas'],
+      tunes: ['offersPerGroup'],
       asks: { bids: bidsFor, horizon: 'any', prices: true },
     },
     appraise,

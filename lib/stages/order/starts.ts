@@ -267,12 +267,10 @@ function placeRest(
     return count === 0 ? [] : [{ group, option, runtimeS, inPool, count }];
   });
   if (leftovers.length === 0) return { ...NOTHING_WAITS, elsewhere };
-  const { snapshot, forecasts, leftOf, config } = context;
-  const worths = context.worths.groups;
   const placements = [...begun, ...of.chosen, ...elsewhere];
   const preempted = new Set([...freeing.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
   const unknownAs = unknownIn(context);
-  const input = { snapshot, forecasts, worths, leftOf, placements, preempted, behind, leftovers, unknownAs, config };
+  const input: QueueInput = { ...context, placements, preempted, behind, leftovers, unknownAs };
   return { ...context.stages.queue(input), elsewhere };
 }
 

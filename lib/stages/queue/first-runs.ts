@@ -139,7 +139,7 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
 
 /** Seconds to the last safe start; Infinity without a deadline. */
 function slackS({ group }: Leftover, { worths, snapshot }: QueueInput): number {
-  const latestMs = worths.get(group.id)?.latestSafeStartMs ?? null;
+  const latestMs = worths.groups.get(group.id)?.latestSafeStartMs ?? null;
   return latestMs === null ? Infinity : secondsBetween(snapshot.nowMs, latestMs);
 }
 

@@ -95,7 +95,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   const { group, option } = leftover;
   const startS = raw(option.offer.startDelayS);
   const reuseS = reuseSOf(group, input);
-  const worth = input.worths.get(group.id);
+  const worth = input.worths.groups.get(group.id);
   if (worth === undefined || group.stage.gang || reuseS > startS) return null;
   const { latestSafeStartMs } = worth;
   const slackS = latestSafeStartMs === null ? Infinity : secondsBetween(input.snapshot.nowMs, latestSafeStartMs);

@@ -25,6 +25,7 @@ import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { EngineBench, work } from '../../support/engine-bench.ts';
 import { after, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
+import { NO_BELIEFS } from '../../../bench/load/no-beliefs.ts';
 
 /**
  * One small scenario, in which the cheapest spot pool is taken away, decided by the engine in one process, by the cycle
@@ -92,7 +93,9 @@ function recorded(stages: Stages<Solver>, log: string[]): Stages<Solver> {
         const of = input.snapshot.running.find((r) => r.attempt.id === attempt);
         return of === undefined ? '?' : `stop ${name(of.attempt.job)}`;
       });
-      const moves = allotment.moves.map((m) => `move ${name(m.running.attempt.job)} to ${m.to ?? 'on-demand'}`);
+      const moves = allotment.moves.map(
+        (m) => `move ${name(m.running.attempt.job)} to ${JSON.stringify(m.to ?? 'on-demand')}`,
+      );
       log.push(`${at(input.snapshot)} plan: ${[...starts, ...stops, ...moves].sort().join(', ')}`);
       return allotment;
     },
@@ -211,6 +214,7 @@ async function solvedAgain(preset: string, scenes: readonly Scene[]): Promise<re
       preset,
       solver,
       config: schedulerConfig.parse(SETTINGS),
+      beliefs: NO_BELIEFS,
       explains: false,
     });
   }

@@ -2,13 +2,14 @@ import { describe, expect, it } from '@jest/globals';
 import { Doubles } from '../../../lib/domain/distribution.ts';
 import { pInterruptedWithin } from '../../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { Bid, Pool } from '../../../lib/domain/pool.ts';
+import { bidNumber, type Bid, type Pool } from '../../../lib/domain/pool.ts';
 import { raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Stages } from '../../../lib/policy/contracts.ts';
 import type { Solver } from '../../../lib/policy/solver.ts';
 import { forecastTable, tabledForecast } from '../../../lib/market/forecast/forecast-data.ts';
 import { tabulate } from '../../../lib/stages/appraise/curve-table.ts';
 import { presetNamed } from '../../../lib/stages/registry.ts';
+import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
 import { bidsAsked, onlyAsked, type Asks, type BoundAsks } from '../../../lib/policy/asks.ts';
 import { config, exponential, instance, market, NOW, pool, view } from '../../support/decision-world.ts';
 import { job, snapshot } from '../../support/builders.ts';
@@ -131,10 +132,13 @@ describe('the bids that are asked', () => {
     };
     const own = bound('a', byDelta, (of) => ({ ...of, bidDeltas: [1] }));
     expect(text([own])).toEqual([`${spot.id} 1.03`, HELD]);
-    const { asks } = presetNamed('mine', {
-      mine: { extends: 'ebbtide', appraise: { policy: 'cost-and-risk', bidDeltas: [0.02] } },
-    });
-    expect(text(asks)).toContain(`${spot.id} 0.05`);
+  });
+
+  it('follow from the settings of the preset', () => {
+    const presets = { mine: { extends: 'ebbtide', settings: { bidDeltas: [0.02] } } };
+    const { asks } = presetNamed('mine', presets);
+    const bids = bidsAsked(scene, asks, settingsUnder('mine', config({ presets })));
+    expect(bids.map(({ pool, bid }) => `${pool.id} ${bidNumber(bid)}`)).toContain(`${spot.id} 0.05`);
   });
 });
 

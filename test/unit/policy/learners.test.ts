@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { capacityLearner } from '../../../lib/cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
 import { schedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
+import { settingsUnder } from '../../../policy/preset-chain.ts';
 
 const fromJson = z.string().transform((text, context): unknown => {
   try {
@@ -26,8 +27,8 @@ export const lambdaConfig = z.strictObject({
   vcpus: z.number().int().positive(),
   /** Container image of stages that name none. */
   image: z.string().min(1),
-  /** Settings of the scheduler that differ from the defaults, including the preset. */
-  settings: schedulerConfig.prefault({}),
+  /** Settings of the scheduler that differ from the defaults, including the preset; read with those that it sets. */
+  settings: schedulerConfig.prefault({}).transform((settings) => settingsUnder(settings.preset, settings)),
   /** True: nothing starts, running tasks save and stop, instances are given back. */
   draining: z.boolean().default(false),
   /** True: jobs belong to their submitters. Only these and `admins` may cancel them. */

@@ -12,9 +12,8 @@ import { bidsAsked, poolsPriced } from '../../../policy/asks.ts';
 import { forecastNamed, presetNamed, withStandIns } from '../../../stages/registry.ts';
 import type { Stages } from '../../../policy/contracts.ts';
 import { refusalText } from '../../../domain/plan.ts';
-import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../../stages/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
 import { capacityOf } from '../../../market/capacity-truth.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { dumpModel } from '../../../stages/plan/milp.ts';
@@ -59,7 +58,7 @@ const { ownPolicies } = world;
 const shippedOnly = withStandIns(preset, world.config.presets, { ownPolicies });
 const setAside = data.replaces !== null && shippedOnly !== world.config.presets;
 const presets = setAside ? shippedOnly : world.config.presets;
-const { stages, asks, own } = presetNamed(preset, presets, { ownPolicies });
+const { stages, asks, learners: reads, own } = presetNamed(preset, presets, { ownPolicies });
 const name = forecastNamed(world.config.forecast, preset, presets, ownPolicies);
 const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config, asks });
 const memory = new IdleMemory();
@@ -88,7 +87,7 @@ const engine = new Engine<Solver>({
     return openTrials({
       observed,
       market: table,
-      learned: await learners.stored(store, [runtimeLearner]),
+      learned: await learners.stored(store, reads.all),
       preset,
       config: { ...world.config, presets: shippedOnly },
     });

@@ -9,6 +9,7 @@ import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../mark
 import { spanOf, type MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
 import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
+import { settingsUnder } from '../../../policy/preset-chain.ts';
 import { loadPolicies } from '../policies/load-policies.ts';
 import { openMarket } from './import.ts';
 import { wallTime } from '../../wall.ts';
@@ -27,6 +28,7 @@ export interface World {
   readonly record: WorldRecord;
   readonly trace: MarketTrace;
   readonly clock: Clock;
+  /** Settings, with those of the preset. */
   readonly config: SchedulerConfig;
   /** Policies of the modules that the settings name. */
   readonly ownPolicies: readonly OwnPolicy[];
@@ -93,7 +95,7 @@ const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<Mark
   market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
 
 async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World> {
-  const config = settingsOf(record, trace);
+  const config = settingsUnder(record.preset, settingsOf(record, trace));
   return {
     record,
     trace,

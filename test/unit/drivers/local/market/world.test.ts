@@ -43,6 +43,15 @@ describe('a directory that an engine enters again', () => {
     expect(record).toMatchObject({ market: null, fromMs: null, seed: 39, preset: 'ebbtide', speed: 1, settings: {} });
   });
 
+  it('has the settings of its preset, in both threads, and records those that were given', async () => {
+    const dir = folder();
+    const presets = { mine: { extends: 'ebbtide', settings: { maxLateProbability: 1, slotS: 60 } } };
+    const { config, record } = await enterWorld(dir, { ...NOTHING, preset: 'mine', config: { presets } }, NEW);
+    expect(config).toMatchObject({ maxLateProbability: 1, slotS: 60 });
+    expect(record.settings).toEqual({ presets });
+    expect((await knownWorld(dir)).config).toEqual(config);
+  });
+
   it.each([
     ['killed', KILLED],
     ['stopped', STOPPED],

@@ -1,5 +1,5 @@
-import { CapacityEvidence, type CapacityBelief } from '../../market/forecast/hazard.ts';
-import type { Learner, LearningEvent } from '../../policy/learner.ts';
+import { CapacityEvidence, type CapacityBelief } from '../market/forecast/hazard.ts';
+import type { Learner, LearningEvent } from '../policy/learner.ts';
 
 /** Learns how often the market takes spot capacity back for its own reasons, per pool. O(1) per event. */
 export const capacityLearner = (): Learner<CapacityBelief> => new CapacityLearner();

@@ -370,12 +370,12 @@ export function speculate(copies: readonly Copy[], { snapshot }: DecisionContext
   return isList(copies) ? wrongCopy(copies, snapshot) : 'the answer is no list of copies';
 }
 
-export function scale({ purchases, releases }: Scaling, { snapshot, used, leftovers }: ScaleInput): Fault {
+export function scale({ purchases, releases }: Scaling, { snapshot, used, leftovers, later }: ScaleInput): Fault {
   if (!isList(purchases) || !isList(releases)) return 'the answer is not {purchases, releases}';
   const pools = poolsById(snapshot);
   const given = releases.map((r) => r.instance);
   return (
-    firstOf(purchases, (purchase) => bought(purchase, pools, leftovers)) ??
+    firstOf(purchases, (purchase) => bought(purchase, pools, { leftovers, later })) ??
     tooMany(purchases, snapshot, pools) ??
     firstOf(given, (id) => {
       const view = snapshot.instances.get(id);
@@ -387,16 +387,20 @@ export function scale({ purchases, releases }: Scaling, { snapshot, used, leftov
 }
 
 function bought(
-  { pool: id, bid, count }: Purchase,
+  { pool: id, bid, count, serves: named }: Purchase,
   pools: ReadonlyMap<PoolId, PoolView>,
-  leftovers: readonly Leftover[],
+  { leftovers, later }: Pick<ScaleInput, 'leftovers' | 'later'>,
 ): Fault {
   const view = pools.get(id);
   if (view === undefined) return `the pool ${id} does not exist`;
   if (!view.open || view.quote === null) return `the pool ${id} sells nothing now`;
   if (!isCount(count)) return `it buys ${count} instances in ${id}`;
   if (!isBid(bid)) return `it bids ${raw(bid as never)} USD per hour in ${id}`;
-  const serves = leftovers.some((l) => usable(id, l.group, pools) === null);
+  const ahead = named === undefined ? [] : later();
+  const unknown = named?.find((group) => !ahead.some((l) => l.group.id === group));
+  if (unknown !== undefined) return `it buys in ${id} for ${unknown}, which does not wait for later`;
+  const demand = named === undefined ? leftovers : ahead.filter((l) => named.includes(l.group.id));
+  const serves = demand.some((l) => usable(id, l.group, pools) === null);
   return serves ? null : `it buys in ${id}, where no task may run`;
 }
 

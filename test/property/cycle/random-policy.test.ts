@@ -11,6 +11,7 @@ import { epochMs, mib, milliCpu, raw, type EpochMs } from '../../../lib/kernel/u
 import type { Attempt, Job } from '../../../lib/domain/job.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
 import { fits, NO_RESOURCES, plusResources } from '../../../lib/domain/resources.ts';
+import { poolParts } from '../../../lib/domain/pool.ts';
 import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 
 const DAY_MS = 86_400_000;
@@ -109,7 +110,7 @@ it('random legal policies of all stages break no invariant of the cycle', async 
         const instances = (await bench.store.instances(null, 1000, null)).items;
         seen.launches += instances.length;
         seen.releases += instances.filter((i) => i.endCause === 'released').length;
-        for (const { pool, launchedMs } of instances) if (launchedMs !== null) seen.types.add(pool.split('/')[0] ?? '');
+        for (const { pool, launchedMs } of instances) if (launchedMs !== null) seen.types.add(poolParts(pool).type);
         const events = await bench.store.events(0, 100_000);
         const isReached = events.some((e) => e.type === 'spending-limit' && e.data['percent'] === 100);
         seen.boundByMoney += isReached ? 1 : 0;

@@ -160,6 +160,8 @@ export interface Purchase {
   readonly bid: Bid;
   readonly count: number;
   readonly reason: string;
+  /** Bought ahead, for these groups of the later demand. Absent: for work that waits now. */
+  readonly serves?: readonly GroupId[];
 }
 
 export interface Release {

@@ -157,6 +157,13 @@ export interface SetAside {
   readonly detail: string;
 }
 
+/** Tasks that wait for a time: an earliest start, or the end of a back-off. */
+export interface PostponedGroup {
+  /** The tasks as they would wait then. */
+  readonly group: PendingGroup;
+  readonly fromMs: EpochMs;
+}
+
 /** One consistent picture of the world; the only input of the pure stages besides forecasts and configuration. */
 export interface Snapshot {
   readonly nowMs: EpochMs;
@@ -167,6 +174,8 @@ export interface Snapshot {
   /** Waiting tasks with earlier attempts, of jobs that may start something. */
   readonly tasks: readonly Task[];
   readonly groups: readonly PendingGroup[];
+  /** What waits for a time, not among `groups`. Absent: nothing. */
+  readonly postponed?: readonly PostponedGroup[];
   readonly running: readonly RunningTask[];
   readonly blocked: readonly BlockedJob[];
   /** In the order of arrival. */

@@ -3,7 +3,7 @@
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
 import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
-import type { Seconds } from '../kernel/units.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
@@ -256,7 +256,18 @@ export type QueuePolicy = (input: QueueInput) => Queued;
 export interface AcquireInput extends DecisionContext {
   readonly leftovers: readonly Leftover[];
 }
+/** Work that starts later: deferred by the plan, with an earliest start, or in a back-off. It has an offer. */
+export interface LaterDemand extends Leftover {
+  readonly fromMs: EpochMs;
+  /** Its offers of now, best first; `option` has one of them. */
+  readonly offers: readonly Offer[];
+}
 export interface ScaleInput extends AcquireInput {
+  /**
+   * Demand by time, the earliest first, for purchases ahead of it: such a purchase names the groups that it `serves`.
+   * Moves without room are among `leftovers`. Worked out when it is first asked for.
+   */
+  readonly later: () => readonly LaterDemand[];
   /**
    * Footprint in use: instances that this cycle gave tasks to, or keeps for tasks that stop. Held are those of the
    * snapshot.
@@ -269,7 +280,8 @@ export interface Scaling {
 }
 /**
  * Purchases and releases. Called in every cycle, also without demand, and again with less demand where money does not
- * reach; the last answer counts.
+ * reach; the last answer counts. Nothing is bought that no task may use: now, or later if the purchase names whom it
+ * serves. Purchases ahead get the money and vCPUs that others leave. They are idle at first, and the policy's to keep.
  */
 export type ScalePolicy = (input: ScaleInput) => Scaling;
 

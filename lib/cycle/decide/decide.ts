@@ -35,7 +35,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const { arriving, allotment, appraised } = await planned(input, context, leftOf);
   const placed = place(input, { context, leftOf, allotment, appraised, arriving, purse });
   const copied = placeCopies(stages, { context, allotment, appraised, hosts: placed.hostsLeft, purse });
-  const scaled = scale(input, { context, appraised, placed, copies: copied.placed, purse });
+  const scaled = scale(input, { context, allotment, appraised, placed, copies: copied.placed, purse });
   const { copies, ...bought } = buyForCopies(copied, scaled, { snapshot, purse });
   const { started } = placed;
 

@@ -40,8 +40,8 @@ export interface PlacingContext extends DecisionContext {
 }
 
 /**
- * The plan's moves, one of each task, less those whose side the user's constraints exclude, and those whose named target
- * is none. Of several attempts of a task the first one moves: it has the checkpoint, and the others stop with it.
+ * The plan's moves, one of each task. Moves to a side that the user's constraints exclude, or to a wrong target, are
+ * left out. Of several attempts of a task the first one moves: it has the checkpoint, and the others stop with it.
  */
 export function movesOf(
   { moves: asked }: Pick<Allotment, 'moves'>,

@@ -41,7 +41,7 @@ function startsWithout(starts: Allotment['starts'], fewer: ReadonlyMap<GroupId, 
 }
 
 /** A task's own running time still to come, seconds: the median. */
-function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
+export function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
   const forecast = runtime.get(`${group.job}/${group.stage.name}`);
   return forecast === undefined ? 0 : quantileToDoS(forecast.runtime, group, 0.5);
 }

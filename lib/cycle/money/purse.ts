@@ -210,8 +210,24 @@ export class Purse {
     return over;
   }
 
-  /** What an instance is bought for that was paid for by `boughtForCopy`. */
-  lotOfCopies(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Lot {
+  /**
+   * Takes the money for an instance that is bought ahead of demand, of all jobs that it serves, or says why there is
+   * none.
+   */
+  boughtAhead(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): string | null {
+    const costs = this.#costs.lotUsd({ taken, boughtFor: beneficiaries(pool, taken) }, { pool, bid });
+    for (const [job, { usd }] of costs) {
+      const money = this.#money.get(job);
+      if (money !== undefined && usd > money.leftUsd + 1e-9)
+        return `the limit of ${usdText(money.limitUsd)} (maxCost) of ${job} could be passed`;
+    }
+    const over = this.#overLimit({ pool: pool.id }, this.#heldS({ taken }));
+    if (over === null) for (const [job, { usd }] of costs) this.#pay(job, usd);
+    return over;
+  }
+
+  /** What an instance is bought for that was paid for by `boughtForCopy` or `boughtAhead`. */
+  lotPaid(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Lot {
     const boughtFor = beneficiaries(pool, taken);
     const costs = this.#costs.lotUsd({ taken, boughtFor }, { pool, bid });
     return {

@@ -167,14 +167,16 @@ export function speculate(answer: unknown, { snapshot }: DecisionContext): reado
   return why === null ? copies : refuse(why);
 }
 
-export function scale(answer: unknown, { snapshot, used, leftovers }: ScaleInput): Scaling {
+export function scale(answer: unknown, { snapshot, used, leftovers, later }: ScaleInput): Scaling {
   const of = answerWith(answer, ['purchases', 'releases']);
   const pools = poolsById(snapshot);
   const most = Math.max(
     MOST_BOUGHT,
     leftovers.reduce((tasks, l) => tasks + l.count, 0),
   );
-  const purchases = list(of['purchases'], { what: 'purchases', most }).map((p) => purchaseOf(p, pools, leftovers));
+  const purchases = list(of['purchases'], { what: 'purchases', most }).map((p) =>
+    purchaseOf(p, pools, { leftovers, later }),
+  );
   const bought = purchases.reduce((sum, p) => sum + p.count, 0);
   expectVcpus(purchases, snapshot, pools);
   if (bought > most) return refuse(`it buys ${bought} instances, more than ${most}`);
@@ -192,7 +194,11 @@ export function scale(answer: unknown, { snapshot, used, leftovers }: ScaleInput
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
 
-function purchaseOf(given: unknown, pools: Pools, leftovers: readonly Leftover[]): Purchase {
+function purchaseOf(
+  given: unknown,
+  pools: Pools,
+  { leftovers, later }: Pick<ScaleInput, 'leftovers' | 'later'>,
+): Purchase {
   const of = fields(given, 'a purchase');
   const view = poolNamed(of['pool'], pools);
   const { id: pool } = view.pool;
@@ -200,9 +206,20 @@ function purchaseOf(given: unknown, pools: Pools, leftovers: readonly Leftover[]
   const { count } = of;
   if (!isCount(count)) return refuse(`it buys ${shown(count)} instances in ${pool}`);
   const bid = bidIn(view, of['bid'], `the purchase in ${pool}`);
-  const serves = leftovers.some((l) => whyNotIn(view, l.group) === null);
-  if (!serves) return refuse(`it buys in ${pool}, where no task may run`);
-  return { pool, bid, count, reason: reasonOf(of, `the purchase in ${pool}`) };
+  const reason = reasonOf(of, `the purchase in ${pool}`);
+  const isUseful = (demand: readonly Leftover[]): boolean => demand.some((l) => whyNotIn(view, l.group) === null);
+  if (of['serves'] === undefined) {
+    if (!isUseful(leftovers)) return refuse(`it buys in ${pool}, where no task may run`);
+    return { pool, bid, count, reason };
+  }
+  const demand = later();
+  const serves = list(of['serves'], { what: `whom the purchase in ${pool} serves`, most: demand.length }).map((id) => {
+    const named = demand.find((l) => l.group.id === id);
+    return named?.group.id ?? refuse(`it buys in ${pool} for ${shown(id)}, which does not wait for later`);
+  });
+  const named = demand.filter((l) => serves.includes(l.group.id));
+  if (!isUseful(named)) return refuse(`it buys in ${pool}, where no task that it serves may run`);
+  return { pool, bid, count, reason, serves };
 }
 
 /** Held and purchased vCPUs stay within the limit. */

@@ -137,7 +137,7 @@ function withMore(name: string, { stage, asked, answer }: Called): Called {
     const more = {
       preemptions: running.slice(0, 1).map(({ attempt }) => ({ attempt: attempt.id, reason: 'for others' })),
       waits: groups.slice(0, 1).map(({ id }) => ({ group: id, count: 1, why: 'capacity', detail: '', quota: 'L-1' })),
-      moves: moves.map(({ running: r, reason, to }) => ({ running: r, reason, ...(to && { to }) })),
+      moves: moves.map(({ running: r, reason, to }) => ({ running: r, reason, ...(to !== undefined && { to }) })),
     };
     return { stage, asked, answer: { ...(answer as object), ...more } };
   }

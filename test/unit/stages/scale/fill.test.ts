@@ -169,6 +169,7 @@ describe('scaling', () => {
   const input = (wanted: readonly Wanted[]) => ({
     ...acquireInput(wanted, { pools }),
     used: new Set<ReturnType<typeof instanceId>>(),
+    later: () => [],
   });
 
   it('buys for demand alone, and gives back either way', () => {

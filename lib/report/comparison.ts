@@ -10,13 +10,13 @@
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
 import { warningsOf } from './warnings.ts';
-import { QUANTILES, type RunOutcome, type Totals } from './outcome.ts';
+import { QUANTILES, type References, type RunOutcome, type Totals } from './outcome.ts';
 import type { Comparison, Difference, Method, Percentiles, PresetFigures } from './figures.ts';
 
 export type { Estimate } from './bootstrap.ts';
 
-/** Names of the presets that others are held against. */
-export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
+/** The preset that knows the future: others are held against it, and nobody can choose it. */
+const ORACLE = 'oracle';
 
 /**
  * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x
@@ -40,8 +40,7 @@ export function compare(
   const figures = names.map((name) =>
     presetFigures(statistics, name, {
       runs: [...cellsOf(name).values()],
-      onDemand: pairs(cellsOf(name), cellsOf(REFERENCES.onDemand)),
-      oracle: pairs(cellsOf(name), cellsOf(REFERENCES.oracle)),
+      oracle: pairs(cellsOf(name), cellsOf(ORACLE)),
     }),
   );
   const method = methodOf(units, { markets, windows: fromMs, seeds, none: [0] }[units].length);
@@ -67,9 +66,21 @@ const UNIT = {
 export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
   const most = Math.max(...presets.map((p) => p.runs));
   return presets
-    .filter((p) => p.preset !== REFERENCES.oracle && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
+    .filter((p) => p.preset !== ORACLE && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
     .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
 }
+
+/** A run and the cost that its own is held against, USD. */
+interface Held {
+  readonly run: RunOutcome;
+  readonly usd: number;
+}
+
+const meanOf = (held: readonly Held[]): number | null =>
+  held.length === 0 ? null : total(held, (h) => h.usd) / held.length;
+
+const onDemandBill = ({ pools }: RunOutcome): number =>
+  total(pools, (use) => (use.option === 'on-demand' ? use.billedUsd : 0));
 
 /** Runs of one preset by their cell. */
 type Cells = ReadonlyMap<string, RunOutcome>;
@@ -125,6 +136,12 @@ class Statistics {
     );
   }
 
+  /** Of what runs cost, over what they are held against; null without such runs. */
+  toReference(held: readonly Held[], above: (t: Totals) => number): Estimate | null {
+    if (held.length === 0) return null;
+    return this.#estimate(held.map(({ run, usd }) => [run, { above: above(run.totals), below: usd }]));
+  }
+
   /** A less b of a ratio of sums whose parts below the line differ between the two. */
   pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
     // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below
@@ -174,7 +191,7 @@ const countsOf = (runs: readonly RunOutcome[]): Pick<PresetFigures, (typeof COUN
 function presetFigures(
   statistics: Statistics,
   preset: string,
-  of: { readonly runs: readonly RunOutcome[]; readonly onDemand: readonly Pair[]; readonly oracle: readonly Pair[] },
+  of: { readonly runs: readonly RunOutcome[]; readonly oracle: readonly Pair[] },
 ): PresetFigures {
   const { runs } = of;
   const sum = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals));
@@ -188,6 +205,12 @@ function presetFigures(
           (b) => b.billedUsd,
         );
   const billed = (t: Totals): number => t.billedUsd;
+  const held = (reference: keyof References): Held[] =>
+    runs.flatMap((run) => {
+      const usd = run.ended === 'aborted' ? null : (run.references?.[reference] ?? null);
+      return usd === null || !(usd > 0) ? [] : [{ run, usd }];
+    });
+  const [onDemand, bounded] = [held('onDemandUsd'), held('lowerBoundUsd')];
   return {
     preset,
     runs: runs.length,
@@ -199,12 +222,17 @@ function presetFigures(
     wastedUsd: perRun((t) => t.wastedUsd),
     idleUsd: perRun((t) => t.idleUsd),
     onDemandUsd: perRun((t) => t.onDemandUsd),
+    refundedUsd: perRun((t) => t.refundedUsd),
+    onDemandBillUsd: total(runs, onDemandBill) / runs.length,
+    referenceUsd: meanOf(onDemand),
+    lowerBoundUsd: meanOf(bounded),
     interruptions: statistics.mean(runs, (t) => t.interruptions),
     launches: statistics.mean(runs, (t) => t.launches),
     instanceHours: perRun((t) => t.instanceHours),
     lostHours: perRun((t) => t.lostHours),
     toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
-    toOnDemand: against(of.onDemand),
+    toOnDemand: statistics.toReference(onDemand, billed),
+    toBound: statistics.toReference(bounded, (t) => t.billedUsd + t.refundedUsd),
     toOracle: against(of.oracle),
     missedShare: statistics.ratio(
       runs,

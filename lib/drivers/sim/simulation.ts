@@ -89,6 +89,8 @@ export interface SimulationInput {
    * workload's alone.
    */
   readonly runtime?: TrueRuntime | null;
+  /** Called for each admitted job, in the order of submission. */
+  readonly onAdmitted?: (job: WorkloadJob) => void;
   readonly onEvent?: (event: EventRecord) => void;
   readonly onSettled?: (settled: Settled) => void;
   readonly onProgress?: (progress: Progress) => void;
@@ -336,7 +338,8 @@ class Simulation {
     while (this.#arrivals.nextMs <= nowMs) await this.#submit(await this.#arrivals.take());
   }
 
-  async #submit({ key, spec, truth }: WorkloadJob): Promise<void> {
+  async #submit(submitted: WorkloadJob): Promise<void> {
+    const { key, spec, truth } = submitted;
     const at = this.#clock.now();
     try {
       const after = await this.#dependencies(spec);
@@ -345,6 +348,7 @@ class Simulation {
       this.#truth.add(job.id, truth);
       this.#collector.rows.name(job.id, key);
       this.#submitted++;
+      this.#input.onAdmitted?.(submitted);
       await this.#store.submit([{ job, idempotency: null }]);
     } catch (error) {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;

@@ -1,6 +1,7 @@
 /**
  * A lower bound of what a workload costs on a market, for any way of doing all of it in time, with any knowledge of the
- * future. It depends on needs and market alone.
+ * future. It depends on needs and market alone. In time: by the deadline; work without one within a day and its longest
+ * chain of stages, for who may wait for ever waits for the lowest price there is.
  *
  * Proof. Take any schedule in which every task succeeds within its window. Its charges are the sum over instances of
  * price times time, and no price is below the least rates of `rates.ts`. `shares.ts` divides each instance's charge

@@ -26,7 +26,7 @@ export interface StageNeed {
   readonly failures?: Uint16Array;
   /** Submission plus the longest chain of earlier stages. */
   readonly releaseMs: number;
-  /** Deadline less the longest chain of later stages; Infinity: none. */
+  /** Deadline, or the end of patience without one, less the longest chain of later stages. */
   readonly dueMs: number;
 }
 
@@ -39,6 +39,9 @@ export interface Needs {
   /** Time that is paid before the work of a stay, at least: the set-up, and a start-up where nothing else runs. */
   readonly changeoverMs: number;
 }
+
+/** Time within which work without a deadline is to be done, past its longest chain of stages. */
+const PATIENCE_MS = 86_400_000;
 
 /** Shortest start-up of an instance (Stratus, section 3.3.1). */
 const LEAST_START_MS = 30_000;
@@ -68,13 +71,14 @@ function stagesOf(
   const runtimes = new Map(spec.stages.map(({ name }) => [name, inMs(truth.get(name)?.runtimeS)]));
   const longestMs = (name: string): number =>
     (runtimes.get(name) ?? new Float64Array(0)).reduce((longest, ms) => Math.max(longest, ms), 0) + of.setupMs;
-  const deadlineMs = deadlineOf(spec.deadline, of.submittedMs);
   const before = chains(spec.stages, (s) => s.dependsOn, longestMs);
   const after = chains(
     spec.stages,
     (s) => spec.stages.filter((later) => later.dependsOn.includes(s.name)).map((later) => later.name),
     longestMs,
   );
+  const wholeMs = spec.stages.reduce((most, s) => Math.max(most, longestMs(s.name) + (after.get(s.name) ?? 0)), 0);
+  const deadlineMs = deadlineOf(spec.deadline, of.submittedMs) ?? of.submittedMs + wholeMs + PATIENCE_MS;
   return spec.stages.map((s) => {
     const failures = truth.get(s.name)?.failures;
     return {
@@ -94,8 +98,8 @@ function stagesOf(
 
 const inMs = (runtimeS: Float64Array | undefined): Float64Array => Float64Array.from(runtimeS ?? [], (s) => s * 1000);
 
-function deadlineOf(deadline: WorkloadJob['spec']['deadline'], submittedMs: number): number {
-  if (deadline === null) return Infinity;
+function deadlineOf(deadline: WorkloadJob['spec']['deadline'], submittedMs: number): number | null {
+  if (deadline === null) return null;
   return 'atMs' in deadline ? raw(deadline.atMs) : submittedMs + raw(deadline.afterS) * 1000;
 }
 

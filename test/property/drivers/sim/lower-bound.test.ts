@@ -40,10 +40,16 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
     { minLength: 1, maxLength: 2 },
   ),
   zones: fc.array(
-    fc.array(fc.oneof({ arbitrary: fc.constantFrom(0.2, 0.3, 0.5, 0.9), weight: 3 }, { arbitrary: fc.constant(null), weight: 1 }), {
-      minLength: SLOTS,
-      maxLength: SLOTS,
-    }),
+    fc.array(
+      fc.oneof(
+        { arbitrary: fc.constantFrom(0.2, 0.3, 0.5, 0.9), weight: 3 },
+        { arbitrary: fc.constant(null), weight: 1 },
+      ),
+      {
+        minLength: SLOTS,
+        maxLength: SLOTS,
+      },
+    ),
     { minLength: 1, maxLength: 2 },
   ),
   setup: fc.constantFrom(0, 0, 1),
@@ -90,8 +96,7 @@ const jobsOf = ({ tasks, setup }: Scenario): WorkloadJob[] =>
     }),
   }));
 
-const needsFor = (of: Scenario): Needs =>
-  needsOf(jobsOf(of), { fromMs: epochMs(START), setupS: of.setup * SLOT_S });
+const needsFor = (of: Scenario): Needs => needsOf(jobsOf(of), { fromMs: epochMs(START), setupS: of.setup * SLOT_S });
 
 const boundOf = (of: Scenario, needs = needsFor(of)): number =>
   lowerBoundUsd({

@@ -62,7 +62,9 @@ describe('the lower bound of a cost', () => {
   it('divides an instance by what fits on it, not by what is asked for', () => {
     const three = simulatedJob('three', 0, [HOUR_S, HOUR_S, HOUR_S], { stage: { resources: resources(3, 512) } });
     expect(boundOf([three])).toBeCloseTo(3 * 0.3, 9);
-    const memory = simulatedJob('memory', 0, [HOUR_S, HOUR_S, HOUR_S, HOUR_S], { stage: { resources: resources(1, 4096) } });
+    const memory = simulatedJob('memory', 0, [HOUR_S, HOUR_S, HOUR_S, HOUR_S], {
+      stage: { resources: resources(1, 4096) },
+    });
     expect(boundOf([memory])).toBeCloseTo(2 * 0.3, 9);
   });
 

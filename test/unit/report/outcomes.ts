@@ -149,6 +149,7 @@ export function fabricated({
     preset,
     seed,
     fromMs,
+    references: { onDemandUsd: 1.2 * sum((r) => r.onDemandUsd), lowerBoundUsd: 0.2 * sum((r) => r.onDemandUsd) },
     endMs: fromMs + (spanS + 86_400) * 1000,
     ended: count((r) => r.state === 'running') > 0 ? 'time-over' : 'done',
     jobs: {

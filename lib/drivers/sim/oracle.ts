@@ -53,14 +53,14 @@ export function oracle(truth: Truth): Deciders {
   const open = (snapshot: Snapshot): Snapshot => openNow(snapshot, truth);
   const seeing: AppraisePolicy = (context) => {
     const { snapshot } = context;
-    // The pool of a strategy may not be among the cheapest few.
-    const config = { ...context.config, offersPerGroup: MOST_OFFERS };
+    const config = withoutMargins(context.config);
     const offers = lasting(appraise({ ...context, config, snapshot: open(snapshot) }), { snapshot, config, truth });
     return inTheirPools(strategies, offers, context);
   };
   const acquire: Acquire = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
   const planned = strategyPlan((group, input) => strategies.pending(group, input));
-  const plan: PlanPolicy<unknown> = (input, solver) => planned({ ...input, snapshot: open(input.snapshot) }, solver);
+  const plan: PlanPolicy<unknown> = (input, solver) =>
+    planned({ ...input, config: withoutMargins(input.config), snapshot: open(input.snapshot) }, solver);
   const place: PlacePolicy = (tasks, hosts, context) =>
     ebbtide.place(whereTheyLast(tasks, { ...context, truth, strategies }), hosts, context);
   return {
@@ -77,6 +77,16 @@ export function oracle(truth: Truth): Deciders {
     forecast: () => trueForecast(truth),
   };
 }
+
+/**
+ * Settings for policies that keep room for what they cannot know. A strategy counts each changeover itself, and its pool
+ * may not be among the cheapest few.
+ */
+const withoutMargins = (config: SchedulerConfig): SchedulerConfig => ({
+  ...config,
+  offersPerGroup: MOST_OFFERS,
+  restoreS: 0,
+});
 
 /** Running work that its cheapest strategy has elsewhere now. */
 function followedMoves(strategies: Strategies, { snapshot, config, worths }: DecisionContext): readonly Move[] {

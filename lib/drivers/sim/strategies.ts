@@ -152,13 +152,13 @@ export class Strategies {
   }
 
   #made(w: Wanted, askedS: number): Known {
-    const { startDelayMaxS, restoreS, cyclePeriodS } = w.config;
+    const { startDelayMaxS, cyclePeriodS } = w.config;
     const changeoverS = setupOf(this.#truth) + startDelayMaxS;
     const window = {
       fromS: secondOf(w.nowMs),
       // A strategy is followed from cycle to cycle, a cycle may pass before a changeover begins, and spot offers that
       // leave no time for a start on on-demand are never taken (appraise.ts).
-      deadlineS: askedS - 2 * cyclePeriodS - startDelayMaxS - restoreS,
+      deadlineS: askedS - 2 * cyclePeriodS - startDelayMaxS,
     };
     const workS = this.#truth.runtimesS(w.job, w.stage.name).reduce((longest, s) => Math.max(longest, s), 0);
     const { nonInterruptibleUsdPerS, spots } = this.#pricesFor(w.stage, window);

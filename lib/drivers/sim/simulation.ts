@@ -26,7 +26,8 @@ import type { MarketForecast } from '../../domain/forecasts.ts';
 import type { Stages } from '../../policy/contracts.ts';
 import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
-import type { LearnerFactory } from '../../policy/learner.ts';
+import type { LearnerFactory, LearningEvent } from '../../policy/learner.ts';
+import type { Learners } from '../../policy/learners.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import type { Solver } from '../../policy/solver.ts';
 import type { Market } from '../../ports/market.ts';
@@ -76,6 +77,8 @@ export interface SimulationInput {
   readonly capacity?: ChosenCapacity;
   /** Learners beside those of every driver. */
   readonly learners?: readonly LearnerFactory[];
+  /** Told to learners before the first job, as if it had happened earlier; absent: nothing is known. */
+  readonly earlier?: readonly LearningEvent[];
   readonly solver: Solver;
   readonly config: SchedulerConfig;
   readonly vcpus: number;
@@ -150,6 +153,10 @@ interface Source {
 /** Way to raise the vCPU limit of a simulation. */
 export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
 
+function throwFault(_learner: string, error: unknown): never {
+  throw error;
+}
+
 /** The event order: time, priority, sequence. */
 const inOrder = (a: Source, b: Source): number => compare(a.nextMs(), b.nextMs()) || a.priority - b.priority;
 
@@ -168,6 +175,7 @@ class Simulation {
   readonly #refused: Refusal[] = [];
   readonly #refusedPolicies = new Map<string, RefusedPolicy>();
   readonly #refusedOf = new Map<string, number>();
+  readonly #learners: Learners;
   readonly #arrivals: Arrivals;
   readonly #sources: readonly Source[];
   #nextCycleMs = Infinity;
@@ -197,6 +205,7 @@ class Simulation {
     this.#collector = this.#collectorOf(market);
     // Beliefs are never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
+    this.#learners = learners;
     const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
@@ -277,6 +286,7 @@ class Simulation {
 
   async run(): Promise<SimulationResult> {
     await this.#engine.start();
+    for (const event of this.#input.earlier ?? []) this.#learners.observe(event, throwFault);
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
     const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRemaining(COUNTED_PAST_END) : 0;

@@ -1,6 +1,6 @@
 /**
  * The default preset against all others, on every kind of ground.
- *   npm run bench:default -- [--grounds 'lone tasks,several zones'] [--quick] [--part report|tune] [--presets a,b]
+ *   npm run bench:default -- [--grounds lone-tasks,several-zones] [--quick] [--part report|tune] [--presets a,b]
  *   [--procs 2] [--seed 1] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data); a ground without its data is left out.
  *
@@ -65,7 +65,7 @@ function partOf(text: string): Part {
 function groundsOf(text: string | undefined): readonly Ground[] {
   if (text === undefined) return GROUNDS;
   return text.split(',').map((name) => {
-    const ground = GROUNDS.find((g) => g.name.replace('’', "'") === name.trim().replace('’', "'"));
+    const ground = GROUNDS.find((g) => g.name === name);
     if (ground !== undefined) return ground;
     throw new Error(`there is no ground ${name}; there are ${GROUNDS.map((g) => g.name).join(', ')}`);
   });

@@ -85,11 +85,13 @@ async function scene(of: LoneTask, { data, part, seed }: Asked): Promise<Scene> 
 }
 
 export const loneTasks: Ground<LoneTask> = {
-  name: 'lone tasks',
+  name: 'lone-tasks',
   about:
     'one task of 0.5 to 8 vCPUs and 2 min to 12 h, slack 1.2 to 8, told within 25 %, on prices by the hour and by the second',
   needs: priceFolders,
-  cases: async ({ part, quick, seed }) => {
+  cases: async ({ data, part, quick, seed }) => {
+    // Converted here, so that processes find them done.
+    for (const year of yearsOf(part)) await priceMarket(data, year);
     const random = randomStream(seed, `lone tasks ${part}`);
     const markets = [...yearsOf(part), GENERATED];
     return Array.from({ length: quick ? DRAWN.quick : DRAWN.full }, (_, n) => {

@@ -91,7 +91,7 @@ const synthetic = (asked: Asked, window: number, text: string, options: Workload
 /** The same jobs cold and warm; slack as in JamaisVu's EXP1, 20 to 80 % (table 3), state saved every ten minutes. */
 const mixed = (year: '2016' | '2021', warm: boolean): Ground<Window> =>
   manyJobs({
-    name: `many jobs ${year}, ${warm ? 'warm' : 'cold'}`,
+    name: `many-${year}-${warm ? 'warm' : 'cold'}`,
     about: `32 jobs of up to 20 tasks, slack 20 to 80 %, ${warm ? 'running times of 200 earlier jobs known' : 'no running time known'}`,
     year,
     windows: 4,
@@ -129,7 +129,7 @@ const google: Ground<Window> = manyJobs({
 });
 
 const shortTasks: Ground<Window> = manyJobs({
-  name: 'short tasks',
+  name: 'short-tasks',
   about: '40 jobs of up to 40 tasks of 20 s in the median, half with deadlines, prices of 2021',
   year: '2021',
   windows: 4,
@@ -145,7 +145,7 @@ const shortTasks: Ground<Window> = manyJobs({
 
 const denseTasks = (year: '2016' | '2021'): Ground<Window> =>
   manyJobs({
-    name: `dense tasks ${year}`,
+    name: `dense-${year}`,
     about: '24 jobs of up to 20 tasks within twelve minutes, all with deadlines, nothing saved',
     year,
     windows: 4,
@@ -161,7 +161,7 @@ const denseTasks = (year: '2016' | '2021'): Ground<Window> =>
   });
 
 const byTheHour: Ground<Window> = manyJobs({
-  name: 'default by the hour',
+  name: 'by-the-hour',
   about: 'the default workload (40 jobs, half with deadlines, nothing saved) on all types of 2016, billed by the hour',
   year: '2016',
   allTypes: true,

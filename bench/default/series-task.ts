@@ -57,13 +57,12 @@ async function windows(
   of: { readonly hours: number; readonly most: number },
 ): Promise<readonly { readonly file: string; readonly startMs: number }[]> {
   const each = Math.max(1, Math.floor(of.most / files.length));
-  const found = await Promise.all(
-    files.map(async (file) => {
-      const starts = windowsIn(await seriesMarket(data, file), of.hours * HOUR_MS);
-      return spread(starts, each).map((startMs) => ({ file, startMs }));
-    }),
-  );
-  return found.flat();
+  const found: { readonly file: string; readonly startMs: number }[] = [];
+  for (const file of files) {
+    const starts = windowsIn(await seriesMarket(data, file), of.hours * HOUR_MS);
+    found.push(...spread(starts, each).map((startMs) => ({ file, startMs })));
+  }
+  return found;
 }
 
 const SETUP_HOURS = { quick: [0.2], grid: [0.02, 0.2, 0.4], day: [0.05, 0.2, 0.4] } as const;
@@ -73,8 +72,8 @@ const GRID_WORK_HOURS = 48;
 
 /** The grid of the paper: 48 hours of work. */
 export const lateGrid: Ground<SeriesTask> = {
-  name: 'grid of Can’t Be Late',
-  about: '48 h of work in 52, 70 and 92 h, change-over 0.02, 0.2 and 0.4 h, one pool of 2022 and 2023',
+  name: 'late-grid',
+  about: 'the grid of Can’t Be Late: 48 h of work in 52, 70 and 92 h, change-over 0.02, 0.2 and 0.4 h, one pool of 2022 and 2023',
   needs,
   cases: async (asked) => {
     const cases: Cases[number][] = [];
@@ -111,7 +110,7 @@ function dayCases(
 }
 
 export const dayWindows: Ground<SeriesTask> = {
-  name: '24 h windows',
+  name: 'day-windows',
   about: 'work of 0.2 to 0.8 of 24 h, change-over 0.05, 0.2 and 0.4 h, one pool of 2022 and 2023',
   needs,
   cases: async (asked) => {
@@ -129,7 +128,7 @@ const ZONES = {
 } as const;
 
 export const severalZones: Ground<SeriesTask> = {
-  name: 'several zones',
+  name: 'several-zones',
   about: 'work of 0.4 to 0.8 of 24 h in three or four zones as one market, change-over 0.05, 0.2 and 0.4 h',
   needs,
   cases: async (asked) => {

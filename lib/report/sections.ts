@@ -181,7 +181,7 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   },
   {
     title: '÷ on-demand',
-    hint: 'cost over the on-demand reference: the cheaper of an instance for each task and of packing',
+    hint: 'cost over the on-demand reference: the cheapest of an instance for each task and two ways of packing',
     cell: (p) => figure(p.toOnDemand, ratio),
   },
   {

@@ -1,10 +1,11 @@
 /**
- * The reference that costs are given "of on-demand": the cheaper of two ways that buy on-demand only and know nothing of
- * the future, computed event by event without any policy of ours.
+ * The reference that costs are given "of on-demand": the cheapest of three ways that buy on-demand only and know nothing
+ * of the future, computed event by event without any policy of ours.
  * - One each: every task gets an instance of its own as soon as it is ready, of the cheapest type that holds it.
  * - Packed: ready tasks, the largest first, go to the fullest live instance that has room; for the rest the type with
  *   the lowest price per unit of work that it takes is bought (work in the prices of one each), until none is left.
- * Both begin all work at once, so no other on-demand way is earlier. An instance is given back when it is empty, billed
+ * - Packed small: the same, but what is bought is the cheapest type that holds the next task.
+ * All begin all work at once, so no other on-demand way is earlier. An instance is given back when it is empty, billed
  * by the hour at the end of the paid hour. Start-up is the mean; a failed try runs again in its place.
  */
 import FlatQueue from 'flatqueue';
@@ -25,19 +26,22 @@ export interface OnDemandInput {
 }
 
 export interface OnDemandReference {
-  /** The lesser of the two. */
+  /** The least of the three. */
   readonly usd: number;
   readonly oneEachUsd: number;
   readonly packedUsd: number;
+  readonly packedSmallUsd: number;
 }
+
+type Way = 'one-each' | 'packed' | 'packed-small';
 
 /** Null: some task fits no on-demand pool. O(tasks x (types + OPEN)). */
 export function onDemandReference(input: OnDemandInput): OnDemandReference | null {
   const book = new PriceBook(input.pools);
   if (input.needs.stages.some((s) => book.offersFor(s).length === 0)) return null;
-  const oneEachUsd = new OnDemandRun(input, book, false).usd();
-  const packedUsd = new OnDemandRun(input, book, true).usd();
-  return { usd: Math.min(oneEachUsd, packedUsd), oneEachUsd, packedUsd };
+  const usdOf = (way: Way): number => new OnDemandRun(input, book, way).usd();
+  const [oneEachUsd, packedUsd, packedSmallUsd] = [usdOf('one-each'), usdOf('packed'), usdOf('packed-small')];
+  return { usd: Math.min(oneEachUsd, packedUsd, packedSmallUsd), oneEachUsd, packedUsd, packedSmallUsd };
 }
 
 interface TypeOffer {
@@ -99,7 +103,7 @@ type Event =
 class OnDemandRun {
   readonly #input: OnDemandInput;
   readonly #book: PriceBook;
-  readonly #packs: boolean;
+  readonly #way: Way;
   readonly #queue = new FlatQueue<Event>();
   readonly #waitsFor = new Map<StageNeed, number>();
   readonly #unfinished = new Map<StageNeed, number>();
@@ -109,10 +113,10 @@ class OnDemandRun {
   #gone = 0;
   #usd = 0;
 
-  constructor(input: OnDemandInput, book: PriceBook, packs: boolean) {
+  constructor(input: OnDemandInput, book: PriceBook, way: Way) {
     this.#input = input;
     this.#book = book;
-    this.#packs = packs;
+    this.#way = way;
     const { stages, submittedMs } = input.needs;
     this.#byJob = Map.groupBy(stages, (s) => s.job);
     for (const stage of stages) {
@@ -144,7 +148,7 @@ class OnDemandRun {
   }
 
   #start(ready: readonly ReadyTask[], nowMs: number): void {
-    if (!this.#packs) {
+    if (this.#way === 'one-each') {
       for (const task of ready) this.#run(task, this.#launch(this.#book.cheapestFor(task.need), nowMs), nowMs);
       return;
     }
@@ -179,8 +183,9 @@ class OnDemandRun {
 
   /** Type with the lowest price for what it takes of the tasks, in their order; it takes the first of them. */
   #bestFor(left: readonly ReadyTask[], usd: (task: ReadyTask) => number): TypeOffer {
-    const [first] = left;
-    const offers = this.#book.offersFor(invariant(first, 'there are tasks to buy for').need);
+    const { need } = invariant(left[0], 'there are tasks to buy for');
+    if (this.#way === 'packed-small') return this.#book.cheapestFor(need);
+    const offers = this.#book.offersFor(need);
     const priced = offers.map((offer) => {
       const free: Filling = { ...offer.type.capacity };
       let worth = 0;
@@ -196,7 +201,7 @@ class OnDemandRun {
 
   #launch(offer: TypeOffer, nowMs: number): Machine {
     const machine = { offer, launchedMs: nowMs, free: { ...offer.type.capacity }, tasks: 0, isGone: false };
-    if (this.#packs) this.#open.push(machine);
+    if (this.#way !== 'one-each') this.#open.push(machine);
     return machine;
   }
 

@@ -25,7 +25,7 @@ describe('the on-demand reference', () => {
   it('gives a task alone the cheapest instance that holds it, both ways', () => {
     const one = of([simulatedJob('one', 0, [600])]);
     expect(one?.usd).toBeCloseTo(0.1 * hours(START_S + 600), 12);
-    expect([one?.oneEachUsd, one?.packedUsd]).toEqual([one?.usd, one?.usd]);
+    expect([one?.oneEachUsd, one?.packedUsd, one?.packedSmallUsd]).toEqual([one?.usd, one?.usd, one?.usd]);
     const wide = simulatedJob('wide', 0, [600], { stage: { resources: resources(3) } });
     expect(of([wide])?.usd).toBeCloseTo(0.18 * hours(START_S + 600), 12);
   });
@@ -34,14 +34,17 @@ describe('the on-demand reference', () => {
     const four = of([simulatedJob('four', 0, [3600, 3600, 3600, 3600])]);
     expect(four?.oneEachUsd).toBeCloseTo(4 * 0.1 * hours(START_S + 3600), 12);
     expect(four?.packedUsd).toBeCloseTo(0.18 * hours(START_S + 3600), 12);
+    expect(four?.packedSmallUsd).toBeCloseTo(2 * 0.1 * hours(START_S + 3600), 12);
     expect(four?.usd).toBe(four?.packedUsd);
   });
 
-  it('is one each where one long task would hold a packed instance', () => {
+  it('is small instances where one long task would hold a large one', () => {
     const mixed = of([simulatedJob('mixed', 0, [36_000, 60, 60, 60])]);
     expect(mixed?.packedUsd).toBeCloseTo(0.18 * hours(START_S + 36_000), 12);
     expect(mixed?.oneEachUsd).toBeCloseTo(0.1 * hours(4 * START_S + 36_180), 12);
-    expect(mixed?.usd).toBe(mixed?.oneEachUsd);
+    // Two small ones: the long task shares one of them.
+    expect(mixed?.packedSmallUsd).toBeCloseTo(0.1 * hours(START_S + 36_000 + START_S + 60), 12);
+    expect(mixed?.usd).toBe(mixed?.packedSmallUsd);
   });
 
   it('pays started hours, and uses the rest of a paid one', () => {

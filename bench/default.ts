@@ -26,10 +26,11 @@ import { presetList } from '../lib/stages/registry.ts';
 import type { Asked, Ground, GroundCase, Part } from './default/ground.ts';
 import { loneTasks } from './default/lone-tasks.ts';
 import { manyJobGrounds } from './default/many-jobs.ts';
-import { ORACLE, runCase, type CaseResult } from './default/runner.ts';
+import { runCase, type CaseResult } from './default/runner.ts';
 import { dayWindows, lateGrid, severalZones } from './default/series-task.ts';
 import { rowOf, textOf } from './default/table.ts';
 import { machine } from './figures.ts';
+import { ORACLE } from '../lib/report/hindsight.ts';
 import { defaultRecord, stamp, type DefaultRecord, type GroundRecord } from './record.ts';
 
 const GROUNDS: readonly Ground[] = [loneTasks, lateGrid, dayWindows, severalZones, ...manyJobGrounds] as Ground[];

@@ -73,7 +73,8 @@ const GRID_WORK_HOURS = 48;
 /** The grid of the paper: 48 hours of work. */
 export const lateGrid: Ground<SeriesTask> = {
   name: 'late-grid',
-  about: 'the grid of Can’t Be Late: 48 h of work in 52, 70 and 92 h, change-over 0.02, 0.2 and 0.4 h, one pool of 2022 and 2023',
+  about:
+    'the grid of Can’t Be Late: 48 h of work in 52, 70 and 92 h, change-over 0.02, 0.2 and 0.4 h, one pool of 2022 and 2023',
   needs,
   cases: async (asked) => {
     const cases: Cases[number][] = [];

@@ -3,7 +3,8 @@ import { clusterRatio } from '../intervals.ts';
 import type { GroundRecord } from '../record.ts';
 import type { Estimate } from '../../lib/report/bootstrap.ts';
 import type { Ground } from './ground.ts';
-import { ORACLE, type CaseResult } from './runner.ts';
+import { ORACLE } from '../../lib/report/hindsight.ts';
+import type { CaseResult } from './runner.ts';
 
 /** Share of missed deadlines above which a preset is no choice. */
 const MOST_MISSED = 0.01;

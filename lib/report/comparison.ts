@@ -9,14 +9,12 @@
  */
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { ORACLE } from './hindsight.ts';
 import { warningsOf } from './warnings.ts';
 import { QUANTILES, type References, type RunOutcome, type Totals } from './outcome.ts';
 import type { Comparison, Difference, Method, Percentiles, PresetFigures } from './figures.ts';
 
 export type { Estimate } from './bootstrap.ts';
-
-/** The preset that knows the future: others are held against it, and nobody can choose it. */
-const ORACLE = 'oracle';
 
 /**
  * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x

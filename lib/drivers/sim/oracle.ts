@@ -40,7 +40,7 @@ import type { Deciders } from './simulation.ts';
 import { longestOf, setupOf, Strategies } from './strategies.ts';
 import type { Truth } from './truth.ts';
 
-export const ORACLE_ABOUT = 'true running times and future interruptions: the bound, in simulations only';
+export const ORACLE_ABOUT = 'true running times and future interruptions, in simulations only';
 
 /** Offers of a group: the most that the setting allows. */
 const MOST_OFFERS = 64;
@@ -68,6 +68,7 @@ export function oracle(truth: Truth): Deciders {
     stages: {
       ...ebbtide,
       estimate: trueRuntimes(truth),
+      value: (context) => ebbtide.value({ ...context, config: withoutMargins(context.config) }),
       appraise: seeing,
       move: moving((context) => followedMoves(strategies, context)),
       plan,

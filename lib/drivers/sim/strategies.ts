@@ -15,7 +15,7 @@ import type { GroupId, JobId, PoolId } from '../../kernel/ids.ts';
 import { add, epochMs, raw, secondsBetween, sub, type EpochMs } from '../../kernel/units.ts';
 import { availableAt, indexAt, priceAt } from '../../market/price-steps.ts';
 import { hasSpot, type Choice } from '../../stages/plan/strategy.ts';
-import { OfflineStrategy, OneRunStrategy, type On, type SpotUsdPerS } from './offline.ts';
+import { OfflineStrategy, OneRunStrategy, type Begun, type On, type SpotUsdPerS } from './offline.ts';
 import type { Truth } from './truth.ts';
 
 /** Time for which work without a deadline waits for spot. */
@@ -42,12 +42,14 @@ interface Wanted {
 interface Known {
   readonly pools: readonly PoolId[];
   readonly bytes: number;
-  best(atS: number, leftS: number, on: On): On;
+  best(atS: number, leftS: number, on: On, begun: Begun | null): On;
 }
 
 interface Chosen {
   readonly best: On;
   readonly pool: PoolId | null;
+  /** Time since which the answer is that pool. */
+  readonly sinceMs: EpochMs;
 }
 
 export const setupOf = ({ setupS }: Truth): number => raw(setupS);
@@ -66,6 +68,8 @@ export class Strategies {
   readonly #known = new Map<string, Known>();
   #chosen = new Map<GroupId, Chosen>();
   #chosenMs: EpochMs | null = null;
+  /** Answers of the decision before: what was bought by them may be starting. */
+  #before: ReadonlyMap<GroupId, Chosen> = new Map();
   #bytes = 0;
 
   constructor(truth: Truth) {
@@ -78,17 +82,34 @@ export class Strategies {
     { snapshot, worths, config }: Pick<AppraiseContext, 'snapshot' | 'worths' | 'config'>,
   ): PoolId | null {
     const { nowMs } = snapshot;
-    if (this.#chosenMs !== nowMs) this.#chosen = new Map();
+    if (this.#chosenMs !== nowMs) {
+      this.#before = this.#chosen;
+      this.#chosen = new Map();
+    }
     this.#chosenMs = nowMs;
     const deadlineMs = worths.groups.get(group.id)?.taskDeadlineMs ?? null;
     if (deadlineMs === null) return null;
     const known = this.#of({ job: group.job, stage: group.stage, nowMs, deadlineMs, config });
     // The saved part includes the first set-up; a strategy counts the next one as its changeover.
     const keptS = Math.max(0, raw(group.keptS) - setupOf(this.#truth));
-    const best = known.best(secondOf(nowMs), Math.max(0, longestOf(group, this.#truth) - keptS), 'nowhere');
+    const best = known.best(
+      secondOf(nowMs),
+      Math.max(0, longestOf(group, this.#truth) - keptS),
+      'nowhere',
+      this.#begunFor(group.id, known.pools, nowMs),
+    );
     const pool = typeof best === 'number' ? (known.pools[best] ?? null) : null;
-    this.#chosen.set(group.id, { best, pool });
+    const before = this.#before.get(group.id);
+    const sinceMs = before !== undefined && before.pool === pool ? before.sinceMs : nowMs;
+    this.#chosen.set(group.id, { best, pool, sinceMs });
     return pool;
+  }
+
+  #begunFor(group: GroupId, pools: readonly PoolId[], nowMs: EpochMs): Begun | null {
+    const before = this.#before.get(group);
+    if (before === undefined || before.pool === null) return null;
+    const pool = pools.indexOf(before.pool);
+    return pool < 0 ? null : { pool, elapsedS: secondsBetween(before.sinceMs, nowMs) };
   }
 
   chosen(group: GroupId): PoolId | null {
@@ -128,7 +149,7 @@ export class Strategies {
     const on: On = view.pool.option === 'spot' ? place : 'non-interruptible';
     const runtimeS = this.#truth.runtimeS(attempt.job, attempt.stage, attempt.index);
     const leftS = Math.max(0, raw(sub(add(runtimeS, this.#truth.setupS), workDoneS(running, of.nowMs))));
-    const best = known.best(secondOf(of.nowMs), leftS, on);
+    const best = known.best(secondOf(of.nowMs), leftS, on, null);
     // A change between spot pools waits for the interruption: until then the work goes on.
     if (best === 'nowhere' || best === on || (typeof best === 'number' && typeof on === 'number')) return null;
     const toSpot = typeof best === 'number';
@@ -169,6 +190,7 @@ export class Strategies {
             ...window,
             nonInterruptibleUsdPerS,
             lengthS: workS + changeoverS,
+            spareS: 2 * cyclePeriodS + startDelayMaxS,
             runUsd: spots.map(({ usdPerS }) => (fromS, untilS) => {
               const usd = usdPerS(fromS, untilS);
               return usd === null ? null : usd * (untilS - fromS);
@@ -179,10 +201,13 @@ export class Strategies {
             nonInterruptibleUsdPerS,
             workS,
             changeoverS,
+            spareS: cyclePeriodS,
             spots: spots.map((s) => s.usdPerS),
           });
     this.#bytes += strategy.bytes;
-    return { pools, bytes: strategy.bytes, best: (atS, leftS, on) => strategy.best(atS, leftS, on) };
+    const best: Known['best'] = (atS, leftS, on, begun) =>
+      strategy instanceof OneRunStrategy ? strategy.best(atS, begun !== null) : strategy.best(atS, leftS, on, begun);
+    return { pools, bytes: strategy.bytes, best };
   }
 
   #pricesFor(

@@ -17,6 +17,7 @@ const strategy = (spotHours: readonly (readonly [number, number])[], changeoverS
     deadlineS: 10 * HOUR_S,
     workS: 5 * HOUR_S,
     changeoverS,
+    spareS: 0,
     nonInterruptibleUsdPerS: ON_DEMAND,
     spots: [during(spotHours)],
   });
@@ -47,6 +48,7 @@ describe('the cheapest strategy in hindsight', () => {
       deadlineS: 300,
       workS: HOUR_S,
       changeoverS: 160,
+      spareS: 0,
       nonInterruptibleUsdPerS: ON_DEMAND,
       spots: [() => SPOT],
     });
@@ -62,6 +64,7 @@ describe('the cheapest strategy in hindsight', () => {
         deadlineS: 6 * HOUR_S,
         workS: 5 * HOUR_S,
         changeoverS: 1800,
+        spareS: 0,
         nonInterruptibleUsdPerS: ON_DEMAND,
         spots: [during(first), during(second)],
       });
@@ -82,6 +85,7 @@ describe('the cheapest single run in hindsight', () => {
       fromS: 0,
       deadlineS: deadlineH * HOUR_S,
       lengthS: 2 * HOUR_S,
+      spareS: 300,
       nonInterruptibleUsdPerS: ON_DEMAND,
       runUsd: [
         (from, until) => {
@@ -101,6 +105,9 @@ describe('the cheapest single run in hindsight', () => {
     ).toBe('nowhere');
     expect(run([[3, 6]]).best(3.01 * HOUR_S)).toBe(0);
     expect(run([[3, 6]]).best(4.5 * HOUR_S)).toBe('non-interruptible');
+    // Just in time: enough for what has begun, and not for what may have to wait for its start.
+    expect(run([[3, 6]]).best(3.95 * HOUR_S)).toBe('non-interruptible');
+    expect(run([[3, 6]]).best(3.95 * HOUR_S, true)).toBe(0);
     expect(run([[8.5, 20]]).best(0)).toBe('non-interruptible');
   });
 });

@@ -5,15 +5,15 @@
  * needs EBB_DATA_DIR (default ../shared/data); a ground without its data is left out.
  *
  * Each case is run under all presets, with the same jobs, market and seed. Costs are given over the on-demand reference
- * and over the lower bound (lib/drivers/sim/reference) of its jobs. Intervals hold 95 %, by resampling units: windows, or
- * cases that share no prices; ratios between presets are paired.
+ * and over the lower bound (lib/drivers/sim/reference) of its jobs. Intervals hold 95 %, by resampling units: windows,
+ * or cases that share no prices; ratios between presets are paired.
  *
  * Data to tune on and to report on are in different files: prices of 2015 and generated ones against 2016 and 2021, the
  * first half of the availability series against the second (one folder of zones against three), other seeds of made
  * workloads; of the Google trace, which is one file, weeks that lie apart.
  *
- * Writes bench/results/default.json (`--part tune` and `--quick`: out/default-PART.json), from which docs/results.md has
- * its table. Grounds that are not asked for keep their rows there. Progress is on stderr.
+ * Writes bench/results/default.json (`--part tune` and `--quick`: out/default-PART.json), from which docs/results.md
+ * has its table. Grounds that are not asked for keep their rows there. Progress is on stderr.
  *
  * Reach: `ebbtide` the winner of each ground.
  */

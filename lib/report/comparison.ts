@@ -191,24 +191,8 @@ function presetFigures(
   preset: string,
   of: { readonly runs: readonly RunOutcome[]; readonly oracle: readonly Pair[] },
 ): PresetFigures {
-  const { runs } = of;
-  const sum = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals));
-  const perRun = (pick: (t: Totals) => number): number => sum(pick) / runs.length;
-  const against = (cells: readonly Pair[]): Estimate | null =>
-    cells.length === 0
-      ? null
-      : statistics.paired(
-          cells,
-          (a) => a.billedUsd,
-          (b) => b.billedUsd,
-        );
-  const billed = (t: Totals): number => t.billedUsd;
-  const held = (reference: keyof References): Held[] =>
-    runs.flatMap((run) => {
-      const usd = run.ended === 'aborted' ? null : (run.references?.[reference] ?? null);
-      return usd === null || !(usd > 0) ? [] : [{ run, usd }];
-    });
-  const [onDemand, bounded] = [held('onDemandUsd'), held('lowerBoundUsd')];
+  const { runs, oracle } = of;
+  const perRun = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals)) / runs.length;
   return {
     preset,
     runs: runs.length,
@@ -222,16 +206,13 @@ function presetFigures(
     onDemandUsd: perRun((t) => t.onDemandUsd),
     refundedUsd: perRun((t) => t.refundedUsd),
     onDemandBillUsd: total(runs, onDemandBill) / runs.length,
-    referenceUsd: meanOf(onDemand),
-    lowerBoundUsd: meanOf(bounded),
     interruptions: statistics.mean(runs, (t) => t.interruptions),
     launches: statistics.mean(runs, (t) => t.launches),
     instanceHours: perRun((t) => t.instanceHours),
     lostHours: perRun((t) => t.lostHours),
     toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
-    toOnDemand: statistics.toReference(onDemand, billed),
-    toBound: statistics.toReference(bounded, (t) => t.billedUsd + t.refundedUsd),
-    toOracle: against(of.oracle),
+    ...againstReferences(statistics, runs),
+    toOracle: oracle.length === 0 ? null : statistics.paired(oracle, billed, billed),
     missedShare: statistics.ratio(
       runs,
       (t) => t.missed,
@@ -249,6 +230,26 @@ function presetFigures(
       'best-effort': percentiles(statistics, runs, (t) => t.completionS['best-effort']),
     },
     latenessS: percentiles(statistics, runs, (t) => t.latenessS),
+  };
+}
+
+const billed = (t: Totals): number => t.billedUsd;
+
+function againstReferences(
+  statistics: Statistics,
+  runs: readonly RunOutcome[],
+): Pick<PresetFigures, 'referenceUsd' | 'lowerBoundUsd' | 'toOnDemand' | 'toBound'> {
+  const held = (reference: keyof References): Held[] =>
+    runs.flatMap((run) => {
+      const usd = run.ended === 'aborted' ? null : (run.references?.[reference] ?? null);
+      return usd === null || !(usd > 0) ? [] : [{ run, usd }];
+    });
+  const [onDemand, bounded] = [held('onDemandUsd'), held('lowerBoundUsd')];
+  return {
+    referenceUsd: meanOf(onDemand),
+    lowerBoundUsd: meanOf(bounded),
+    toOnDemand: statistics.toReference(onDemand, billed),
+    toBound: statistics.toReference(bounded, (t) => t.billedUsd + t.refundedUsd),
   };
 }
 

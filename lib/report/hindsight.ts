@@ -5,8 +5,8 @@ export const ORACLE = 'oracle';
 
 /**
  * Runs of a comparison, with what an oracle knows besides: how every other preset of the comparison would have fared in
- * the same cell. Where one leaves less undone or missed, or as much at a lower cost, the oracle does as that one did. So
- * it is never dearer than a preset that it is compared with. O(runs).
+ * the same cell. Where one leaves less undone or missed, or as much at a lower cost, the oracle does as that one did.
+ * So it is never dearer than a preset that it is compared with. O(runs).
  */
 export function inHindsight(runs: readonly RunOutcome[]): readonly RunOutcome[] {
   const cells = Map.groupBy(runs, (r) => `${r.fromMs}/${r.seed}`);

@@ -82,16 +82,11 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     });
     log?.finish();
     const { preset, seed, ownMarkets, marketSeed } = order;
-    const outcome = outcomeOf(result, {
-      preset,
-      seed,
-      marketSeed: ownMarkets ? marketSeed : null,
-      fromMs,
-      // A run that was cut short has done another part of its work than the references are of.
-      ...(result.ended !== 'aborted' && {
-        references: referencesOf(admitted.jobs, { trace, config, fromMs, toMs, setupS }),
-      }),
-    });
+    const of = { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs };
+    const scene = { trace, config, fromMs, toMs, setupS };
+    // A run that was cut short has done another part of its work than the references are of.
+    const references = result.ended === 'aborted' ? null : referencesOf(admitted.jobs, scene);
+    const outcome = outcomeOf(result, { ...of, ...(references && { references }) });
     return {
       outcome,
       workload: source.facts(),

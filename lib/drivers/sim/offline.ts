@@ -8,12 +8,12 @@
  *   V(i, w, m) = min( S(i, w), rate(m, i) + V(i+1, w - slot, m) )
  *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too if m = nowhere:
  *                  late work begins at once
- * with c the changeover: start-up and set-up are run like work, also between two spot pools. A changeover now is shorter
- * than a later one by the time until the next decision. The last slot is paid as
- * far as it is needed. Time is in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is
- * within rounding of it (one unit for each changeover, one slot for each end of a spot stretch).
- * O(SLOTS x units of work x pools) = O(SLOTS^2 x PARTS x pools) time and memory, once per task: some 900,000 states for
- * each place, tens of milliseconds, 7 MB; a question costs O(pools).
+ * with c the changeover: start-up and set-up are run like work, also between two spot pools. A changeover now is
+ * shorter than a later one by the time until the next decision. The last slot is paid as far as it is needed. Time is
+ * in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit
+ * for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of work x pools) = O(SLOTS^2 x PARTS x
+ * pools) time and memory, once per task: some 900,000 states for each place, tens of milliseconds, 7 MB; a question
+ * costs O(pools).
  */
 /** A number: the spot pool at that position of `OfflineTask.spots`. */
 export type On = 'nowhere' | 'non-interruptible' | number;
@@ -242,8 +242,8 @@ export class OneRunStrategy {
   }
 
   /**
-   * Where to begin now; `nowhere`: a later run is cheaper. Ties: now, on spot. `begun`: the answer was a pool before, and
-   * what was bought for it may be starting.
+   * Where to begin now; `nowhere`: a later run is cheaper. Ties: now, on spot. `begun`: the answer was a pool before,
+   * and what was bought for it may be starting.
    */
   best(atS: number, begun = false): On {
     const { fromS, nonInterruptibleUsdPerS, spareS } = this.#task;

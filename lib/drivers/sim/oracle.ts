@@ -1,10 +1,10 @@
 /**
  * The `oracle` preset: decisions with knowledge of every running time and every pool's capacity. Only a simulator can
  * make it, from the truth of its run; it is no preset of the registry, and no other preset gets the truth.
- * Each task with a deadline follows its own cheapest strategy (strategies.ts), as if it were alone, in the pool that the
- * strategy names. Tasks share machines as in `ebbtide`; strategies count equal shares of a stage's machines. So it is a
- * good policy and no bound: reference/lower-bound.ts is one. A task without checkpoints takes only spot that lasts until
- * it is done, and stays there. Work without a deadline waits for spot for a day at most.
+ * Each task with a deadline follows its own cheapest strategy (strategies.ts), as if it were alone, in the pool that
+ * the strategy names. Tasks share machines as in `ebbtide`; strategies count equal shares of a stage's machines. So it
+ * is a good policy and no bound: reference/lower-bound.ts is one. A task without checkpoints takes only spot that lasts
+ * until it is done, and stays there. Work without a deadline waits for spot for a day at most.
  */
 import { appraise } from '../../stages/appraise/appraise.ts';
 import { moving } from '../../stages/move/moves.ts';
@@ -80,8 +80,8 @@ export function oracle(truth: Truth): Deciders {
 }
 
 /**
- * Settings for policies that keep room for what they cannot know. A strategy counts each changeover itself, and its pool
- * may not be among the cheapest few.
+ * Settings for policies that keep room for what they cannot know. A strategy counts each changeover itself, and its
+ * pool may not be among the cheapest few.
  */
 const withoutMargins = (config: SchedulerConfig): SchedulerConfig => ({
   ...config,
@@ -172,8 +172,8 @@ function whenTaken(nowMs: EpochMs, { capacity }: Truth): (offer: Pick<Offer, 'po
 }
 
 /**
- * Keeps tasks off instances that are taken before they are done, unless they save their state and the instance is in the
- * pool of their strategy. A live instance was bought at another time, and maybe at a lower bid, than the appraised
+ * Keeps tasks off instances that are taken before they are done, unless they save their state and the instance is in
+ * the pool of their strategy. A live instance was bought at another time, and maybe at a lower bid, than the appraised
  * offer.
  */
 function whereTheyLast(

@@ -27,7 +27,6 @@ import type { Stages } from '../../policy/contracts.ts';
 import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { LearnerFactory, LearningEvent } from '../../policy/learner.ts';
-import type { Learners } from '../../policy/learners.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import type { Solver } from '../../policy/solver.ts';
 import type { Market } from '../../ports/market.ts';
@@ -175,7 +174,7 @@ class Simulation {
   readonly #refused: Refusal[] = [];
   readonly #refusedPolicies = new Map<string, RefusedPolicy>();
   readonly #refusedOf = new Map<string, number>();
-  readonly #learners: Learners;
+  readonly #teach: (event: LearningEvent) => void;
   readonly #arrivals: Arrivals;
   readonly #sources: readonly Source[];
   #nextCycleMs = Infinity;
@@ -189,7 +188,6 @@ class Simulation {
     const { trace, config, seed } = input;
     this.#input = input;
     this.#clock = new VirtualClock(input.fromMs);
-    const now = (): EpochMs => this.#clock.now();
     this.#store = new MemoryStore(RETENTION, {
       ...(input.onEvent && { event: input.onEvent }),
       job: (job) => this.#collector.job(job),
@@ -201,11 +199,11 @@ class Simulation {
       clock: this.#clock,
       script: (request, keptS, pool) => this.#truth.script(request, keptS, pool),
     });
-    const market = input.market(now);
+    const market = input.market(() => this.#clock.now());
     this.#collector = this.#collectorOf(market);
     // Beliefs are never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
-    this.#learners = learners;
+    this.#teach = (event) => learners.observe(event, throwFault);
     const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
@@ -286,7 +284,7 @@ class Simulation {
 
   async run(): Promise<SimulationResult> {
     await this.#engine.start();
-    for (const event of this.#input.earlier ?? []) this.#learners.observe(event, throwFault);
+    for (const event of this.#input.earlier ?? []) this.#teach(event);
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
     const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRemaining(COUNTED_PAST_END) : 0;

@@ -50,7 +50,8 @@ const SOLVER_SHARE = 0.25;
 
 /**
  * Decides the market of the directory and the position of its clock, and records both. While work of an earlier engine
- * is unfinished, missing options are as that engine had them; later the market alone is. Throws `market.invalid`, `conflict`, `usage`.
+ * is unfinished, missing options are as that engine had them; later the market alone is. Throws `market.invalid`,
+ * `conflict`, `usage`.
  */
 export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlier): Promise<World> {
   const before = readWorldRecord(dir);

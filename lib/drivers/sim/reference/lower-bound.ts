@@ -10,13 +10,16 @@
  *
  * Relaxations, each of which can only lower the figure:
  * - Tasks are apart: machines are divided without waste, and whatever shares well is assumed to be there.
- * - Start-up, idle time and changes between pools are free; a single task alone pays the shortest start-up of each stay.
+ * - Start-up, idle time and changes between pools are free; a single task alone pays the shortest start-up of each
+ *   stay.
  * - Prices are the least within the notice (and the billed hour); any launch succeeds while a pool has capacity.
- * - Work that saves its state keeps all of it; failed tries, vCPU limits, gangs, `after` and spending limits are left out.
- * - Charges are those before refunds of interrupted first hours. Whoever knew all prices could bid to be interrupted, and
- *   run for nothing: compare with bills before refunds.
+ * - Work that saves its state keeps all of it; failed tries, vCPU limits, gangs, `after` and spending limits are left
+ *   out.
+ * - Charges are those before refunds of interrupted first hours. Whoever knew all prices could bid to be interrupted,
+ *   and run for nothing: compare with bills before refunds.
  *
- * A task whose deadline cannot be met has all the time there is. `usd` is 0 for a task that no pool of the market takes.
+ * A task whose deadline cannot be met has all the time there is. `usd` is 0 for a task that no pool of the market
+ * takes.
  */
 import type { BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';

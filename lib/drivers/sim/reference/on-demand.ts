@@ -1,6 +1,6 @@
 /**
- * The reference that costs are given "of on-demand": the cheapest of three ways that buy on-demand only and know nothing
- * of the future, computed event by event without any policy of ours.
+ * The reference that costs are given "of on-demand": the cheapest of three ways that buy on-demand only and know
+ * nothing of the future, computed event by event without any policy of ours.
  * - One each: every task gets an instance of its own as soon as it is ready, of the cheapest type that holds it.
  * - Packed: ready tasks, the largest first, go to the fullest live instance that has room; for the rest the type with
  *   the lowest price per unit of work that it takes is bought (work in the prices of one each), until none is left.

@@ -1,6 +1,6 @@
 /**
- * The oracle over small random scenarios: it misses nothing that can be met, a task alone costs about the least by brute
- * force, and no bill is below the lower bound.
+ * The oracle over small random scenarios: it misses nothing that can be met, a task alone costs about the least by
+ * brute force, and no bill is below the lower bound.
  */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';

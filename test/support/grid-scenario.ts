@@ -29,6 +29,8 @@ export interface Scenario {
   readonly zones: readonly (readonly (number | null)[])[];
   readonly setup: number;
   readonly billing: 'per-second' | 'per-hour';
+  /** Whether interrupted first hours are refunded. */
+  readonly refunds: boolean;
 }
 
 export const scenario: fc.Arbitrary<Scenario> = fc.record({
@@ -51,6 +53,7 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   ),
   setup: fc.constantFrom(0, 0, 1),
   billing: fc.constantFrom('per-second' as const, 'per-second' as const, 'per-hour' as const),
+  refunds: fc.boolean(),
 });
 
 function marketOf({ zones }: Scenario): MarketTrace {
@@ -121,7 +124,11 @@ export async function totalsOf(of: Scenario, preset: string, sparedS = 0): Promi
     fromMs: epochMs(START),
     toMs: trace.endMs,
     deciders: (truth) => (preset === 'oracle' ? oracle(truth) : { name: preset, stages: presetNamed(preset).stages }),
-    config: schedulerConfig.parse({ billing: of.billing, refundRule: 'none', restoreS: 10 + of.setup * SLOT_S }),
+    config: schedulerConfig.parse({
+      billing: of.billing,
+      refundRule: of.refunds ? 'first-hour' : 'none',
+      restoreS: 10 + of.setup * SLOT_S,
+    }),
     setupS: seconds(of.setup * SLOT_S),
   });
   return outcomeOf(result, { preset, seed: 1, fromMs: epochMs(START) }).totals;

@@ -81,7 +81,7 @@ function manyJobs(of: ManyJobs): Ground<Window> {
 const MIXED = 'perHour=20,medianRuntimeS=1200,runtimeSigma=1,maxTasks=20,dailyCycle=0';
 const JOBS = { quick: 8, full: 32 } as const;
 /** Earlier jobs of the same workload. */
-const EARLIER = { quick: 60, full: 200 } as const;
+const EARLIER = { quick: 60, full: 600 } as const;
 const sized = <T>({ quick }: Asked, sizes: { readonly quick: T; readonly full: T }): T =>
   quick ? sizes.quick : sizes.full;
 
@@ -92,9 +92,9 @@ const synthetic = (asked: Asked, window: number, text: string, options: Workload
 const mixed = (year: '2016' | '2021', warm: boolean): Ground<Window> =>
   manyJobs({
     name: `many-${year}-${warm ? 'warm' : 'cold'}`,
-    about: `32 jobs of up to 20 tasks, slack 20 to 80 %, ${warm ? 'running times of 200 earlier jobs known' : 'no running time known'}`,
+    about: `32 jobs of up to 20 tasks, slack 20 to 80 %, ${warm ? 'running times of 600 earlier jobs known' : 'no running time known'}`,
     year,
-    windows: 4,
+    windows: 16,
     work: async (asked, window) => {
       const last = sized(asked, JOBS);
       const all = sized(asked, EARLIER) + last;
@@ -113,7 +113,7 @@ const google: Ground<Window> = manyJobs({
   name: 'google-2011',
   about: '80 jobs of the trace with deadlines, running times of 400 earlier ones known, prices of 2021',
   year: '2021',
-  windows: 2,
+  windows: 6,
   more: [GOOGLE],
   work: async (asked, window) => {
     const last = sized(asked, { quick: 20, full: 80 });
@@ -132,7 +132,7 @@ const shortTasks: Ground<Window> = manyJobs({
   name: 'short-tasks',
   about: '40 jobs of up to 40 tasks of 20 s in the median, half with deadlines, prices of 2021',
   year: '2021',
-  windows: 4,
+  windows: 16,
   work: async (asked, window) => ({
     jobs: await synthetic(
       asked,
@@ -148,7 +148,7 @@ const denseTasks = (year: '2016' | '2021'): Ground<Window> =>
     name: `dense-${year}`,
     about: '24 jobs of up to 20 tasks within twelve minutes, all with deadlines, nothing saved',
     year,
-    windows: 4,
+    windows: 16,
     work: async (asked, window) => ({
       jobs: await synthetic(
         asked,
@@ -165,7 +165,7 @@ const byTheHour: Ground<Window> = manyJobs({
   about: 'the default workload (40 jobs, half with deadlines, nothing saved) on all types of 2016, billed by the hour',
   year: '2016',
   allTypes: true,
-  windows: 4,
+  windows: 16,
   config: { billing: 'per-hour' },
   work: async (asked, window) => ({
     jobs: await synthetic(asked, window, `jobs=${sized(asked, { quick: 12, full: 40 })}`),

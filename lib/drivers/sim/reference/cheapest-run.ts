@@ -3,7 +3,7 @@
  *
  * - `CheapestTime`: the cheapest moments of the window, in any pools, as if changing between them took no time. Any run
  *   uses that much time at no less than these rates.
- * - `cheapestRun`: one run without a break in one pool, for work that cannot be kept. The last attempt is such a run.
+ * - `cheapestRuns`: one run without a break in one pool, for work that cannot be kept. The last attempt is such a run.
  *   The cost is piecewise linear in the beginning, so the least lies where an end of the run meets a change of rate.
  * - `cheapestStays`: stays in pools, each with a changeover c before work goes on. With a multiplier m >= 0 on work w,
  *     g(m) = min over sets of stays in the window of  sum of cost + m (w - sum of (length - c)),
@@ -50,13 +50,23 @@ export class CheapestTime {
 
 const EPSILON_MS = 1e-6;
 
-/** Least cost of one run of the length. Infinity: no pool has one in the window. O(pieces) for each pool. */
-export function cheapestRun(pools: readonly SharedRates[], window: Span, lengthMs: number): number {
-  return pools.reduce((least, { rates, share }) => {
-    for (const stretch of stretchesOf(piecesWithin(rates, window)))
-      least = Math.min(least, share * cheapestWithin(stretch, lengthMs));
+/**
+ * Least cost of one run by its length, in one window. Infinity: no pool has one. O(pieces) for each pool that may be
+ * cheaper than the best one before it.
+ */
+export function cheapestRuns(pools: readonly SharedRates[], window: Span): (lengthMs: number) => number {
+  const stretches = pools
+    .flatMap(({ rates, share }) => stretchesOf(piecesWithin(rates, window)).map((pieces) => ({ pieces, share })))
+    .map((s) => ({ ...s, least: s.share * s.pieces.reduce((rate, p) => Math.min(rate, p.rate), Infinity) }))
+    .sort((a, b) => a.least - b.least);
+  return (lengthMs) => {
+    let least = Infinity;
+    for (const { pieces, share, least: rate } of stretches) {
+      if (rate * lengthMs >= least) break;
+      least = Math.min(least, share * cheapestWithin(pieces, lengthMs));
+    }
     return least;
-  }, Infinity);
+  };
 }
 
 /** Pieces that follow one another without a break. */

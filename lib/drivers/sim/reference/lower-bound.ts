@@ -24,7 +24,7 @@
 import type { BillingRules } from '../../../market/billing.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { InstanceType, Pool } from '../../../domain/pool.ts';
-import { cheapestRun, cheapestStays, CheapestTime, type SharedRates, type Work } from './cheapest-run.ts';
+import { cheapestRuns, cheapestStays, CheapestTime, type SharedRates, type Work } from './cheapest-run.ts';
 import { kindKey, mayUse, windowOf, type Needs, type StageNeed } from './needs.ts';
 import { envelope, leastRates, type Rates, type Span } from './rates.ts';
 import { sharesOf, type ShareOf } from './shares.ts';
@@ -80,18 +80,22 @@ class LowerBound {
     const { fromMs, toMs } = windowOf(stage, setupMs);
     const window = { fromMs, toMs: Math.min(toMs, this.#span.toMs) };
     const time = new CheapestTime(least, window);
+    const inPoolsUsd = this.#inPools(stage, pools, { window, changeoverMs });
     return stage.runtimeMs.reduce((sum, workMs) => {
-      const inPools = this.#inPoolsUsd(stage, pools, { window, workMs, changeoverMs });
-      const usd = Math.max(time.leastUsd(workMs + changeoverMs), inPools);
+      const usd = Math.max(time.leastUsd(workMs + changeoverMs), inPoolsUsd(workMs));
       return sum + (Number.isFinite(usd) ? usd : 0);
     }, 0);
   }
 
   /** With changeovers, or in one piece; 0 where there are too many tasks for that. */
-  #inPoolsUsd({ saves }: StageNeed, pools: readonly SharedRates[], work: Work): number {
+  #inPools({ saves }: StageNeed, pools: readonly SharedRates[], of: Omit<Work, 'workMs'>): (workMs: number) => number {
     const questions = this.#needs.tasks * pools.length;
-    if (!saves) return questions > MOST_RUNS ? 0 : cheapestRun(pools, work.window, work.workMs + work.changeoverMs);
-    return work.changeoverMs === 0 || questions > MOST_STAYS ? 0 : cheapestStays(pools, work);
+    if (!saves) {
+      const leastUsd = questions > MOST_RUNS ? () => 0 : cheapestRuns(pools, of.window);
+      return (workMs) => leastUsd(workMs + of.changeoverMs);
+    }
+    if (of.changeoverMs === 0 || questions > MOST_STAYS) return () => 0;
+    return (workMs) => cheapestStays(pools, { ...of, workMs });
   }
 
   #kindOf(stage: StageNeed): { readonly pools: readonly SharedRates[]; readonly least: Rates } {

@@ -58,7 +58,7 @@ class PriceBook {
     this.#pools = pools.filter((p) => p.option === 'on-demand');
   }
 
-  /** Types that hold a task of the stage, each in its cheapest zone, by price. */
+  /** Types that hold a task of the stage, each in its cheapest zone, by price; none that is smaller and dearer. */
   offersFor(need: StageNeed): readonly TypeOffer[] {
     const key = kindKey(need);
     let known = this.#offers.get(key);
@@ -69,7 +69,13 @@ class PriceBook {
         if (!mayUse(need, pool) || usdPerHour >= (cheapest.get(pool.type.name)?.usdPerHour ?? Infinity)) continue;
         cheapest.set(pool.type.name, { type: pool.type, usdPerHour, pool });
       }
-      known = [...cheapest.values()].sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1));
+      const byPrice = [...cheapest.values()].sort(
+        (a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1),
+      );
+      known = byPrice.reduce<TypeOffer[]>((kept, offer) => {
+        if (!kept.some((k) => fits(offer.type.capacity, k.type.capacity))) kept.push(offer);
+        return kept;
+      }, []);
       this.#offers.set(key, known);
     }
     return known;

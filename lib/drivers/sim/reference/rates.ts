@@ -93,10 +93,10 @@ export interface Piece {
   readonly rate: number;
 }
 
-/** Pieces of [fromMs, toMs) with a finite rate, in order. */
+/** Pieces of [fromMs, toMs) with a finite rate, in order. O(log steps + pieces). */
 export function piecesWithin({ atMs, rate }: Rates, { fromMs, toMs }: Span): Piece[] {
   const pieces: Piece[] = [];
-  for (let i = 0; i < atMs.length; i++) {
+  for (let i = Math.max(0, indexAt(atMs, fromMs)); i < atMs.length && (atMs[i] ?? 0) < toMs; i++) {
     const from = Math.max(fromMs, atMs[i] ?? 0);
     const to = Math.min(toMs, atMs[i + 1] ?? Infinity);
     if (to > from && rate[i] !== Infinity) pieces.push({ fromMs: from, toMs: to, rate: rate[i] ?? 0 });

@@ -35,6 +35,11 @@ export class CheapestTime {
     this.#usd = Float64Array.from(pieces, (p) => (usd += p.rate * (p.toMs - p.fromMs)));
   }
 
+  /** Lowest rate of the window; 0 in an empty one. */
+  get leastRate(): number {
+    return this.#rate[0] ?? 0;
+  }
+
   /** Infinity where the window does not hold so much time. */
   leastUsd(lengthMs: number): number {
     let [low, high] = [0, this.#timeMs.length];

@@ -26,7 +26,7 @@ import type { MarketTrace } from '../../../market/trace.ts';
 import type { InstanceType, Pool } from '../../../domain/pool.ts';
 import { cheapestRuns, cheapestStays, CheapestTime, type SharedRates, type Work } from './cheapest-run.ts';
 import { kindKey, mayUse, windowOf, type Needs, type StageNeed } from './needs.ts';
-import { envelope, leastRates, type Rates, type Span } from './rates.ts';
+import { envelope, HOUR_MS, leastRates, type Rates, type Span } from './rates.ts';
 import { sharesOf, type ShareOf } from './shares.ts';
 
 /** Tasks times pools beyond which only the cheapest moments are looked for. */
@@ -53,6 +53,7 @@ export function lowerBoundUsd(input: BoundInput): number | null {
 
 class LowerBound {
   readonly #needs: Needs;
+  readonly #billing: BillingRules['billing'];
   readonly #pools: readonly Pool[];
   readonly #span: Span;
   readonly #rates: ReadonlyMap<Pool, Rates>;
@@ -62,6 +63,7 @@ class LowerBound {
   constructor({ needs, trace, rules, toMs }: BoundInput) {
     const fromMs = needs.stages.reduce((first, s) => Math.min(first, s.releaseMs), Infinity);
     this.#needs = needs;
+    this.#billing = rules.billing;
     this.#span = { fromMs, toMs: Math.max(fromMs + 1, toMs) };
     this.#pools = trace.pools.filter((pool) => needs.stages.some((s) => mayUse(s, pool)));
     this.#rates = new Map(this.#pools.map((p) => [p, leastRates(trace, p, { rules, span: this.#span })]));
@@ -82,9 +84,19 @@ class LowerBound {
     const time = new CheapestTime(least, window);
     const inPoolsUsd = this.#inPools(stage, pools, { window, changeoverMs });
     return stage.runtimeMs.reduce((sum, workMs) => {
-      const usd = Math.max(time.leastUsd(workMs + changeoverMs), inPoolsUsd(workMs));
+      const lengthMs = workMs + changeoverMs;
+      const usd = Math.max(time.leastUsd(lengthMs), inPoolsUsd(workMs)) + this.#restMs(lengthMs) * time.leastRate;
       return sum + (Number.isFinite(usd) ? usd : 0);
     }, 0);
+  }
+
+  /**
+   * Time that is paid beside a task that is alone, by the hour: it uses an hour of each charged one at most. Less than
+   * an hour of work has its share of it (shares.ts).
+   */
+  #restMs(lengthMs: number): number {
+    const isCounted = this.#billing === 'per-hour' && this.#needs.tasks === 1 && lengthMs > HOUR_MS;
+    return isCounted ? Math.ceil(lengthMs / HOUR_MS) * HOUR_MS - lengthMs : 0;
   }
 
   /** With changeovers, or in one piece; 0 where there are too many tasks for that. */

@@ -113,6 +113,14 @@ describe('the lower bound of a cost', () => {
     ).toBeCloseTo(0.3, 9);
   });
 
+  it('counts started hours of a task that is alone', () => {
+    const alone = (runtimeS: number): number | null =>
+      boundOf([simulatedJob('alone', 0, [runtimeS])], {}, { billing: 'per-hour' });
+    expect(alone(1.5 * HOUR_S)).toBeCloseTo(0.6, 9);
+    expect(alone(HOUR_S - 30)).toBeCloseTo(0.3, 9);
+    expect(alone(2 * HOUR_S - 20)).toBeCloseTo(0.9, 9);
+  });
+
   it('gives work that cannot be in time all the time there is, and is 0 for work without a pool', () => {
     expect(boundOf([simulatedJob('late', 0, [HOUR_S], { deadlineS: 60 })])).toBeCloseTo(0.3 * (1 + 30 / HOUR_S), 9);
     expect(boundOf([simulatedJob('huge', 0, [HOUR_S], { stage: { resources: resources(64) } })])).toBe(0);

@@ -8,12 +8,11 @@
  *   V(i, w, m) = min( S(i, w), rate(m, i) + V(i+1, w - slot, m) )
  *   V(end, w, m) = 0 for w = 0, else LATE times the price of what is left, of a changeover too if m = nowhere:
  *                  late work begins at once
- * with c the changeover: start-up and set-up are run like work, also between two spot pools. A changeover now is
- * shorter than a later one by the time until the next decision. The last slot is paid as far as it is needed. Time is
- * in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is within rounding of it (one unit
- * for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of work x pools) = O(SLOTS^2 x PARTS x
- * pools) time and memory, once per task: some 900,000 states for each place, tens of milliseconds, 7 MB; a question
- * costs O(pools).
+ * with c the changeover: start-up and set-up are run like work, also between two spot pools. The last slot is paid as
+ * far as it is needed. Time is in SLOTS slots, work in PARTS units of a slot: an upper bound of the optimum that is
+ * within rounding of it (one unit for each changeover, one slot for each end of a spot stretch). O(SLOTS x units of
+ * work x pools) = O(SLOTS^2 x PARTS x pools) time and memory, once per task: some 900,000 states for each place, tens
+ * of milliseconds, 7 MB; a question costs O(pools).
  */
 /** A number: the spot pool at that position of `OfflineTask.spots`. */
 export type On = 'nowhere' | 'non-interruptible' | number;
@@ -34,8 +33,6 @@ export interface OfflineTask {
   /** Most work that will ever be asked about, s. */
   readonly workS: number;
   readonly changeoverS: number;
-  /** Time that passes before a later changeover begins: decisions are made from cycle to cycle. */
-  readonly spareS: number;
   /** USD per second on non-interruptible capacity; null: none. */
   readonly nonInterruptibleUsdPerS: number | null;
   readonly spots: readonly SpotUsdPerS[];
@@ -63,7 +60,6 @@ export class OfflineStrategy {
   readonly #slots: number;
   readonly #units: number;
   readonly #changeover: number;
-  readonly #spare: number;
   /** USD per unit by place, then by slot; Infinity: not to be had. */
   readonly #rates: readonly Float64Array[];
   /** Indexed by slot, then place, then units left. */
@@ -77,9 +73,8 @@ export class OfflineStrategy {
     this.#unitS = slotS / PARTS;
     this.#slots = slots;
     this.#changeover = Math.ceil(task.changeoverS / this.#unitS - 1e-9);
-    this.#spare = Math.ceil(task.spareS / this.#unitS - 1e-9);
     // More work than the window holds is late in any case.
-    const most = Math.max(task.workS, windowS) + 2 * (task.changeoverS + task.spareS);
+    const most = Math.max(task.workS, windowS) + 2 * task.changeoverS;
     this.#units = Math.ceil(most / this.#unitS) + 2;
     const row = (of: (fromS: number, untilS: number) => number | null): Float64Array =>
       Float64Array.from({ length: slots }, (_, i) => {
@@ -93,12 +88,12 @@ export class OfflineStrategy {
   /**
    * Best place now with `leftS` of work left, including the remaining set-up of a running attempt. Within a slot the
    * answer is that of its beginning, so that it does not change from one question to the next; the window is a slot
-   * shorter than the task's for that. After it running work stays, and waiting work takes non-interruptible capacity,
-   * if there is some. Ties: spot, then waiting. `begun`: what was bought for waiting work has that much of its
-   * changeover behind it.
+   * shorter than the task's for that. After it running work stays, and waiting work takes what was bought for it, else
+   * non-interruptible capacity if there is some. Ties: spot, then waiting. `begun`: what was bought for waiting work
+   * has that much of its changeover behind it.
    */
   best(atS: number, leftS: number, on: On, begun: Begun | null = null): On {
-    if (atS >= this.#endS) return on === 'nowhere' ? this.#late : on;
+    if (atS >= this.#endS) return on === 'nowhere' ? (begun?.pool ?? this.#late) : on;
     const slot = Math.min(this.#slots - 1, Math.floor(Math.max(0, atS - this.#task.fromS) / this.#slotS));
     const left = Math.ceil(leftS / this.#unitS - 1e-9);
     const spots = this.#task.spots.map((_, pool) => ({ pool, usd: this.#cost(slot, left, { from: on, to: pool }) }));
@@ -114,9 +109,7 @@ export class OfflineStrategy {
     const equal = 1e-9 * Math.max(1e-6, Math.abs(Math.min(wait, nonInterruptible)));
     if (spot.usd <= wait + equal && spot.usd <= nonInterruptible + equal && spot.usd < Infinity) return spot.pool;
     if (on === 'non-interruptible') return wait < nonInterruptible - equal ? 'nowhere' : 'non-interruptible';
-    // Work on on-demand is not stopped again, so it does not begin for the sake of the spare time alone.
-    const spareUsd = 2 * this.#task.spareS * (this.#task.nonInterruptibleUsdPerS ?? 0);
-    return wait <= nonInterruptible + equal + spareUsd ? 'nowhere' : 'non-interruptible';
+    return wait <= nonInterruptible + equal ? 'nowhere' : 'non-interruptible';
   }
 
   #begunUsd(slot: number, leftS: number, { pool, elapsedS }: Begun): number {
@@ -149,7 +142,7 @@ export class OfflineStrategy {
     const nonInterruptible = this.#task.nonInterruptibleUsdPerS;
     const lateUsd = LATE * (nonInterruptible === null ? 1 : nonInterruptible * this.#unitS);
     for (let p = 0; p < places; p++) {
-      const still = p === 0 ? this.#changeover + this.#spare : 0;
+      const still = p === 0 ? this.#changeover : 0;
       for (let w = 1; w < units; w++) value[this.#slots * row + p * units + w] = (w + still) * lateUsd;
     }
     const at = (slot: number, place: number): Float64Array =>
@@ -159,11 +152,11 @@ export class OfflineStrategy {
       const nowhere = at(i, 0);
       nowhere.set(at(i + 1, 0));
       nowhere[0] = 0;
-      for (let p = 1; p < places; p++) improve(nowhere, there(p), { changeover: this.#changeover, spare: this.#spare });
+      for (let p = 1; p < places; p++) improve(nowhere, there(p), this.#changeover);
       for (let p = 1; p < places; p++) {
         const staying = at(i, p);
         staying.set(nowhere);
-        improve(staying, there(p), NO_CHANGE);
+        improve(staying, there(p), 0);
       }
     }
     return value;
@@ -189,21 +182,14 @@ interface Place {
   readonly next: Float64Array;
 }
 
-const NO_CHANGE = { changeover: 0, spare: 0 };
-
-/**
- * One slot of running at a place: V(w) = min(V(w), rate min(PARTS, w + c) + next(w + c - PARTS)). The spare time takes
- * time as work does, and costs nothing.
- */
-function improve(best: Float64Array, { rate, next }: Place, of: typeof NO_CHANGE): void {
+/** One slot of running at a place: V(w) = min(V(w), rate min(PARTS, w + c) + next(w + c - PARTS)). */
+function improve(best: Float64Array, { rate, next }: Place, changeover: number): void {
   if (rate === Infinity) return;
   const last = best.length - 1;
-  const changeover = of.changeover + of.spare;
-  const spareUsd = rate * of.spare;
   for (let w = 1; w <= last; w++) {
     const work = w + changeover;
     const left = work <= PARTS ? 0 : work - PARTS > last ? last : work - PARTS;
-    const usd = rate * (work < PARTS ? work : PARTS) + (next[left] ?? 0) - spareUsd;
+    const usd = rate * (work < PARTS ? work : PARTS) + (next[left] ?? 0);
     if (usd < (best[w] ?? 0)) best[w] = usd;
   }
 }

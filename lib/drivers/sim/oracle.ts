@@ -54,8 +54,9 @@ export function oracle(truth: Truth): Deciders {
   const seeing: AppraisePolicy = (context) => {
     const { snapshot } = context;
     const config = withoutMargins(context.config);
-    const offers = lasting(appraise({ ...context, config, snapshot: open(snapshot) }), { snapshot, config, truth });
-    return inTheirPools(strategies, offers, context);
+    const picture = { snapshot, config, truth };
+    const offers = lasting(appraise({ ...context, config, snapshot: open(snapshot) }), picture);
+    return inTheirPools(strategies, offers, { ...context, truth });
   };
   const acquire: Acquire = (input) => cheapestSpot({ ...input, snapshot: open(input.snapshot) });
   const planned = strategyPlan((group, input) => strategies.pending(group, input));
@@ -108,24 +109,29 @@ function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
   return { ...snapshot, pools };
 }
 
-/** Offers without the spot ones of other pools, where the strategy's own pool has one. */
+/**
+ * As many of the cheapest offers as the setting says, and those of the pool that the group's strategy takes. Where that
+ * has one, spot that is taken before the work is done is left out; pools that last are as good, and other work may share
+ * their instances.
+ */
 function inTheirPools(
   strategies: Strategies,
   offers: ReadonlyMap<GroupId, GroupOffers>,
-  context: AppraiseContext,
+  context: AppraiseContext & Picture,
 ): ReadonlyMap<GroupId, GroupOffers> {
+  const { snapshot, config, truth } = context;
   const kept = new Map(offers);
-  for (const group of context.snapshot.groups) {
+  const takenMs = whenTaken(snapshot.nowMs, truth);
+  for (const group of snapshot.groups) {
     const all = offers.get(group.id);
+    if (all === undefined) continue;
     const pool = strategies.choose(group, context);
-    if (all === undefined || pool === null || !all.offers.some((o) => o.pool === pool)) continue;
-    kept.set(
-      group.id,
-      withOffers(
-        all,
-        all.offers.filter((o) => o.pool === pool || !isSpotPool(o.pool)),
-      ),
-    );
+    const isBound = pool !== null && all.offers.some((o) => o.pool === pool);
+    const neededS = config.startDelayMaxS + setupOf(truth) + longestOf(group, truth);
+    const doneMs = plus(snapshot.nowMs, seconds(neededS));
+    const suits = (o: Offer, rank: number): boolean =>
+      o.pool === pool || !isSpotPool(o.pool) || (rank < config.offersPerGroup && (!isBound || gte(takenMs(o), doneMs)));
+    kept.set(group.id, withOffers(all, all.offers.filter(suits)));
   }
   return kept;
 }

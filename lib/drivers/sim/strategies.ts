@@ -201,7 +201,6 @@ export class Strategies {
             nonInterruptibleUsdPerS,
             workS,
             changeoverS,
-            spareS: cyclePeriodS,
             spots: spots.map((s) => s.usdPerS),
           });
     this.#bytes += strategy.bytes;

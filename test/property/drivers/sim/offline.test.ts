@@ -49,7 +49,6 @@ describe('the cheapest strategy in hindsight', () => {
             deadlineS: DEADLINE_S,
             workS: WORK_S,
             changeoverS,
-            spareS: 0,
             nonInterruptibleUsdPerS: ON_DEMAND,
             spots: [
               (from, until) => (stretches.some(([a, b]) => from >= a * HOUR_S && until <= b * HOUR_S) ? SPOT : null),

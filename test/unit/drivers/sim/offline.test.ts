@@ -17,7 +17,6 @@ const strategy = (spotHours: readonly (readonly [number, number])[], changeoverS
     deadlineS: 10 * HOUR_S,
     workS: 5 * HOUR_S,
     changeoverS,
-    spareS: 0,
     nonInterruptibleUsdPerS: ON_DEMAND,
     spots: [during(spotHours)],
   });
@@ -48,7 +47,6 @@ describe('the cheapest strategy in hindsight', () => {
       deadlineS: 300,
       workS: HOUR_S,
       changeoverS: 160,
-      spareS: 0,
       nonInterruptibleUsdPerS: ON_DEMAND,
       spots: [() => SPOT],
     });
@@ -64,7 +62,6 @@ describe('the cheapest strategy in hindsight', () => {
         deadlineS: 6 * HOUR_S,
         workS: 5 * HOUR_S,
         changeoverS: 1800,
-        spareS: 0,
         nonInterruptibleUsdPerS: ON_DEMAND,
         spots: [during(first), during(second)],
       });

@@ -20,14 +20,17 @@
  *
  * `--parts` prints where the money of each preset went, by window and in all (cost-parts.ts).
  *
- * Reach: `ebbtide` cheapest among the presets with at most 1 % of the deadlines missed; the oracle is the bound.
+ * Costs are given over the on-demand reference (the cheapest on-demand way that knows nothing of the future) and,
+ * before refunds, over the lower bound of the same jobs: lib/drivers/sim/reference.
+ *
+ * Reach: `ebbtide` cheapest among the presets with at most 1 % of the deadlines missed.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { schedulerConfig } from '../lib/domain/config.ts';
-import { epochMs, plus, raw, seconds, ZERO_S } from '../lib/kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
+import { epochMs, plus, raw, seconds, ZERO_S, type EpochMs } from '../lib/kernel/units.ts';
 import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { replayMarket } from '../lib/drivers/local/market/replay.ts';
@@ -36,7 +39,9 @@ import type { MarketTrace } from '../lib/market/trace.ts';
 import { deterministic } from '../lib/policy/solver.ts';
 import { decidersNamed } from '../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
+import { referencesOf } from '../lib/drivers/sim/reference/references.ts';
 import type { Estimate } from '../lib/report/bootstrap.ts';
+import type { References } from '../lib/report/outcome.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { openWorkload } from '../lib/workload/open.ts';
 import type { WorkloadJob } from '../lib/workload/workload.ts';
@@ -89,6 +94,9 @@ interface Run {
   readonly window: number;
   readonly preset: string;
   readonly usd: number;
+  readonly refundedUsd: number;
+  /** Of the same jobs. */
+  readonly references: References;
   readonly jobs: number;
   readonly missed: number;
   readonly interruptions: number;
@@ -128,13 +136,18 @@ interface Setting {
   readonly startMs: number;
 }
 
+const toOf = (fromMs: EpochMs, jobs: readonly WorkloadJob[]): EpochMs =>
+  plus(fromMs, seconds((jobs.at(-1)?.submittedS ?? 0) + AFTER_S));
+
+const configAt = (startMs: number): SchedulerConfig =>
+  schedulerConfig.parse({ billing: billingAt(epochMs(startMs)), cyclePeriodS: CYCLE_S });
+
 /** Run of a preset with its interruption forecast: `PRESET` or `PRESET@FORECAST`. */
-async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Run> {
+async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Omit<Run, 'references'>> {
   const [preset = '', asked = 'preset'] = named.split('@');
   const { market, trace, window, startMs } = setting;
   const began = performance.now();
   const fromMs = epochMs(startMs);
-  const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const tally = new PartsTally();
   const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked, presets: {} });
@@ -143,16 +156,13 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       trace,
       market: (now) => replayMarket(trace, now),
       fromMs,
-      toMs: plus(fromMs, seconds(lastS + AFTER_S)),
+      toMs: toOf(fromMs, jobs),
       jobs,
       namesJobs: false,
       deciders: decidersNamed(preset),
       forecast,
       solver,
-      config: schedulerConfig.parse({
-        billing: billingAt(epochMs(startMs)),
-        cyclePeriodS: CYCLE_S,
-      }),
+      config: configAt(startMs),
       vcpus: VCPUS,
       seed: Number(options.seed),
       minGapS: seconds(5),
@@ -165,6 +175,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       window,
       preset: named,
       usd: totals.billedUsd,
+      refundedUsd: totals.refundedUsd,
       jobs: totals.deadlines,
       missed: totals.missed,
       interruptions: totals.interruptions,
@@ -184,15 +195,19 @@ async function windowRuns(setting: Setting, presets: readonly string[], all: rea
   const refused = new Set<string>();
   for (;;) {
     const jobs = all.filter((j) => !refused.has(j.key));
-    const runs: Run[] = [];
+    const ran: Omit<Run, 'references'>[] = [];
     for (const preset of presets) {
       const run = await runOf(setting, preset, jobs);
       for (const key of run.refused) refused.add(key);
       // Further presets would run jobs that are refused now.
       if (run.refused.length > 0) break;
-      runs.push(run);
+      ran.push(run);
     }
-    if (runs.length === presets.length) {
+    if (ran.length === presets.length) {
+      const fromMs = epochMs(setting.startMs);
+      const scene = { trace: setting.trace, config: configAt(setting.startMs), fromMs, setupS: ZERO_S };
+      const references = referencesOf(jobs, { ...scene, toMs: toOf(fromMs, jobs) });
+      const runs = ran.map((r) => ({ ...r, references }));
       const gone = refused.size === 0 ? '' : `; refused by one or other: ${[...refused].join(', ')}`;
       console.log(
         `${setting.market}, window ${setting.window} from ${new Date(setting.startMs).toISOString()}: ${jobs.length} of ${all.length} jobs${gone}`,
@@ -263,18 +278,29 @@ function report(title: string, runs: readonly Run[], presets: readonly string[])
   const usd = (of: readonly Run[], preset: string): number => of.find((r) => r.preset === preset)?.usd ?? NaN;
   const ratio = (preset: string, to: string): Estimate =>
     clusterRatio(windows.map((of, cluster) => ({ cluster, over: usd(of, preset), under: usd(of, to) })));
+  const toReference = (preset: string, reference: keyof References): Estimate =>
+    clusterRatio(
+      windows.flatMap((of, cluster) => {
+        const run = of.find((r) => r.preset === preset);
+        const under = run?.references[reference] ?? null;
+        if (run === undefined || under === null) return [];
+        // The bound is of charges before refunds.
+        return [{ cluster, over: run.usd + (reference === 'lowerBoundUsd' ? run.refundedUsd : 0), under }];
+      }),
+    );
   const missed = (preset: string): { readonly missed: number; readonly jobs: number } =>
     runs
       .filter((r) => r.preset === preset)
       .reduce((n, r) => ({ missed: n.missed + r.missed, jobs: n.jobs + r.jobs }), { missed: 0, jobs: 0 });
   console.log(`\n${title}: ${windows.length} windows; 95 % intervals by resampling windows`);
-  console.log('preset             / on-demand             / ebbtide               / oracle                missed');
+  console.log('preset             / on-demand reference   / ebbtide               / lower bound           missed');
   for (const preset of presets) {
     const m = missed(preset);
     const share = `${m.missed} of ${m.jobs} (${((100 * m.missed) / Math.max(1, m.jobs)).toFixed(1)} %)`;
-    const to = (other: string): string => (presets.includes(other) ? fractionText(ratio(preset, other)) : '-');
+    const toEbbtide = presets.includes('ebbtide') ? fractionText(ratio(preset, 'ebbtide')) : '-';
+    const [onDemand, bound] = [toReference(preset, 'onDemandUsd'), toReference(preset, 'lowerBoundUsd')];
     console.log(
-      `${preset.padEnd(18)} ${to('on-demand').padEnd(23)} ${to('ebbtide').padEnd(23)} ${to('oracle').padEnd(23)} ${share}`,
+      `${preset.padEnd(18)} ${fractionText(onDemand).padEnd(23)} ${toEbbtide.padEnd(23)} ${fractionText(bound).padEnd(23)} ${share}`,
     );
   }
   if (options.parts) printParts(runs);

@@ -10,14 +10,12 @@
  */
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { ORACLE } from './hindsight.ts';
 import { warningsOf } from './warnings.ts';
-import { QUANTILES, type RunOutcome, type Totals } from './outcome.ts';
+import { QUANTILES, type References, type RunOutcome, type Totals } from './outcome.ts';
 import type { Comparison, Difference, Method, Percentiles, PresetFigures } from './figures.ts';
 
 export type { Estimate } from './bootstrap.ts';
-
-/** Names of the reference presets. */
-export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
 
 /**
  * Comparison of runs. `planned`: the preset of each requested run, if some may not have begun. O(runs + presets^2 x
@@ -41,8 +39,7 @@ export function compare(
   const figures = names.map((name) =>
     presetFigures(statistics, name, {
       runs: [...cellsOf(name).values()],
-      onDemand: pairs(cellsOf(name), cellsOf(REFERENCES.onDemand)),
-      oracle: pairs(cellsOf(name), cellsOf(REFERENCES.oracle)),
+      oracle: pairs(cellsOf(name), cellsOf(ORACLE)),
     }),
   );
   const method = methodOf(units, { markets, windows: fromMs, seeds, none: [0] }[units].length);
@@ -68,9 +65,21 @@ const UNIT = {
 export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
   const most = Math.max(...presets.map((p) => p.runs));
   return presets
-    .filter((p) => p.preset !== REFERENCES.oracle && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
+    .filter((p) => p.preset !== ORACLE && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
     .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
 }
+
+/** A run and the cost that its own is held against, USD. */
+interface Held {
+  readonly run: RunOutcome;
+  readonly usd: number;
+}
+
+const meanOf = (held: readonly Held[]): number | null =>
+  held.length === 0 ? null : total(held, (h) => h.usd) / held.length;
+
+const onDemandBill = ({ pools }: RunOutcome): number =>
+  total(pools, (use) => (use.option === 'on-demand' ? use.billedUsd : 0));
 
 /** Runs of one preset by cell. */
 type Cells = ReadonlyMap<string, RunOutcome>;
@@ -126,6 +135,12 @@ class Statistics {
     );
   }
 
+  /** Of what runs cost, over what they are held against; null without such runs. */
+  toReference(held: readonly Held[], above: (t: Totals) => number): Estimate | null {
+    if (held.length === 0) return null;
+    return this.#estimate(held.map(({ run, usd }) => [run, { above: above(run.totals), below: usd }]));
+  }
+
   /** Difference a - b of two ratios of sums with different denominators. */
   pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
     // Linearised about both ratios (delta method), so that one resampled sum suffices: exact for equal denominators.
@@ -174,20 +189,10 @@ const countsOf = (runs: readonly RunOutcome[]): Pick<PresetFigures, (typeof COUN
 function presetFigures(
   statistics: Statistics,
   preset: string,
-  of: { readonly runs: readonly RunOutcome[]; readonly onDemand: readonly Pair[]; readonly oracle: readonly Pair[] },
+  of: { readonly runs: readonly RunOutcome[]; readonly oracle: readonly Pair[] },
 ): PresetFigures {
-  const { runs } = of;
-  const sum = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals));
-  const perRun = (pick: (t: Totals) => number): number => sum(pick) / runs.length;
-  const against = (cells: readonly Pair[]): Estimate | null =>
-    cells.length === 0
-      ? null
-      : statistics.paired(
-          cells,
-          (a) => a.billedUsd,
-          (b) => b.billedUsd,
-        );
-  const billed = (t: Totals): number => t.billedUsd;
+  const { runs, oracle } = of;
+  const perRun = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals)) / runs.length;
   return {
     preset,
     runs: runs.length,
@@ -200,13 +205,15 @@ function presetFigures(
     speculativeUsd: perRun((t) => t.speculativeUsd),
     idleUsd: perRun((t) => t.idleUsd),
     onDemandUsd: perRun((t) => t.onDemandUsd),
+    refundedUsd: perRun((t) => t.refundedUsd),
+    onDemandBillUsd: total(runs, onDemandBill) / runs.length,
     interruptions: statistics.mean(runs, (t) => t.interruptions),
     launches: statistics.mean(runs, (t) => t.launches),
     instanceHours: perRun((t) => t.instanceHours),
     lostHours: perRun((t) => t.lostHours),
     toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
-    toOnDemand: against(of.onDemand),
-    toOracle: against(of.oracle),
+    ...againstReferences(statistics, runs),
+    toOracle: oracle.length === 0 ? null : statistics.paired(oracle, billed, billed),
     missedShare: statistics.ratio(
       runs,
       (t) => t.missed,
@@ -225,6 +232,26 @@ function presetFigures(
       'best-effort': percentiles(statistics, runs, (t) => t.completionS['best-effort']),
     },
     latenessS: percentiles(statistics, runs, (t) => t.latenessS),
+  };
+}
+
+const billed = (t: Totals): number => t.billedUsd;
+
+function againstReferences(
+  statistics: Statistics,
+  runs: readonly RunOutcome[],
+): Pick<PresetFigures, 'referenceUsd' | 'lowerBoundUsd' | 'toOnDemand' | 'toBound'> {
+  const held = (reference: keyof References): Held[] =>
+    runs.flatMap((run) => {
+      const usd = run.ended === 'aborted' ? null : (run.references?.[reference] ?? null);
+      return usd === null || !(usd > 0) ? [] : [{ run, usd }];
+    });
+  const [onDemand, bounded] = [held('onDemandUsd'), held('lowerBoundUsd')];
+  return {
+    referenceUsd: meanOf(onDemand),
+    lowerBoundUsd: meanOf(bounded),
+    toOnDemand: statistics.toReference(onDemand, billed),
+    toBound: statistics.toReference(bounded, (t) => t.billedUsd + t.refundedUsd),
   };
 }
 

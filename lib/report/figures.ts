@@ -52,14 +52,23 @@ export interface PresetFigures {
   readonly idleUsd: number;
   /** The same work at on-demand prices, nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
+  readonly refundedUsd: number;
+  /** Part of the cost that is of on-demand pools. */
+  readonly onDemandBillUsd: number;
+  /** References of the same jobs (`References` in outcome.ts), mean over the runs that have one; null: none has. */
+  readonly referenceUsd: number | null;
+  readonly lowerBoundUsd: number | null;
   readonly interruptions: Estimate;
   readonly launches: Estimate;
   readonly instanceHours: number;
   readonly lostHours: number;
   /** Cost over that of the same work at on-demand prices. */
   readonly toOnDemandPrices: Estimate;
-  /** Cost over that of the preset `on-demand` in the same cells; null without such runs. */
+  /** Of the on-demand reference; null where none is known. */
   readonly toOnDemand: Estimate | null;
+  /** Charges before refunds, of the lower bound. Below 1 only where work was not done, or not in time. */
+  readonly toBound: Estimate | null;
+  /** Of the cost of the preset `oracle` over the same cells; null without such runs. */
   readonly toOracle: Estimate | null;
   /** Share of the jobs with deadlines. */
   readonly missedShare: Estimate;

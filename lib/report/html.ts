@@ -8,7 +8,15 @@ import { detailsOf, EMBEDDED_ROWS } from './details.ts';
 import { count } from './client/format.ts';
 import { html, rawElement, scriptJson, type Markup } from './markup.ts';
 import type { PriceSeries } from './prices.ts';
-import { differencesTable, durationsTable, headline, presetsTable, runOptions, type Provenance } from './sections.ts';
+import {
+  differencesTable,
+  durationsTable,
+  excesses,
+  headline,
+  presetsTable,
+  runOptions,
+  type Provenance,
+} from './sections.ts';
 import { STYLE } from './style.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';
@@ -98,7 +106,7 @@ function body(input: ReportInput, comparison: Comparison, leftOut: number): Mark
 const presetsSection = (comparison: Comparison): Markup =>
   html`<section aria-labelledby="presets-title">
     <h2 id="presets-title">Presets</h2>
-    ${presetsTable(comparison)}
+    ${presetsTable(comparison)} ${excesses(comparison)}
     <p class="note">${comparison.method.text}</p>
     <h3>Cost by kind</h3>
     <div

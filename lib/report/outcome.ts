@@ -56,8 +56,21 @@ export interface RunOutcome {
   readonly instances: InstanceSeries;
   readonly pools: readonly PoolUse[];
   readonly refused: readonly Refusal[];
+  /** Absent: not computed, or the run was aborted. */
+  readonly references?: References;
   /** Policies with refused answers; absent: none. */
   readonly refusedPolicies?: readonly RefusedPolicy[];
+}
+
+/** Costs that a run's own is held against: of the jobs that it admitted, on its market, under its billing. */
+export interface References {
+  /** Cheapest on-demand way that knows nothing of the future, USD; null: some task fits no on-demand pool. */
+  readonly onDemandUsd: number | null;
+  /**
+   * No way of doing all of it in time costs less before refunds, whatever it knows of the future, USD; null: too many
+   * tasks.
+   */
+  readonly lowerBoundUsd: number | null;
 }
 
 export interface Totals {
@@ -82,6 +95,8 @@ export interface Totals {
   readonly idleUsd: number;
   /** work + wasted + speculative + idle: what the provider bills. */
   readonly billedUsd: number;
+  /** Part of the charges that was refunded, and is in no other figure. */
+  readonly refundedUsd: number;
   /** The same work at the on-demand prices of the instances it ran on, with nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;

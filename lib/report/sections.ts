@@ -1,6 +1,7 @@
 /** Static parts of the page: what was run, what went wrong, figures of presets. They need no script. */
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import { choices, type Estimate, REFERENCES } from './comparison.ts';
+import { choices, type Estimate } from './comparison.ts';
+import { excessText } from './excess.ts';
 import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
 import type { RunOutcome } from './outcome.ts';
@@ -43,9 +44,7 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
     ],
   ];
   return html`<section aria-label="Summary">
-    <ul class="verdict ${bad.length > 0 ? 'bad' : ''}">
-      ${bad.map((line) => html`<li class="bad">${line}</li>`)}${good.map((line) => html`<li>${line}</li>`)}
-    </ul>
+    ${verdict(bad, 'bad')}${verdict(good, '')}
     <dl class="facts">
       ${facts.map(
         ([name, value]) =>
@@ -55,6 +54,13 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
     </dl>
   </section>`;
 }
+
+const verdict = (lines: readonly string[], kind: 'bad' | ''): Markup | null =>
+  lines.length === 0
+    ? null
+    : html`<ul class="verdict ${kind}">
+        ${lines.map((line) => html`<li class="${kind}">${line}</li>`)}
+      </ul>`;
 
 interface Window {
   readonly fromMs: number;
@@ -88,7 +94,14 @@ export function badNews(comparison: Comparison, notes: readonly string[]): reado
   const lines = [...said].map(([text, presets]) =>
     all > 1 && presets.length === all ? `Every preset: ${text}.` : `${names(presets)}: ${text}.`,
   );
-  return [...lines, ...comparison.warnings, ...notes];
+  return [...lines, ...tooLate(comparison), ...comparison.warnings, ...notes];
+}
+
+function tooLate({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
+  const possible = choices(presets);
+  return possible.length > 1 && possible.every(missesMany)
+    ? [`Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`]
+    : [];
 }
 
 function shortcomings(p: PresetFigures): string {
@@ -105,24 +118,32 @@ const names = (presets: readonly PresetFigures[]): string => presets.map((p) => 
 
 /** Highest share of missed deadlines with which a preset is compared by cost. */
 const MISSED_MOST = 0.01;
+const missesMany = (p: PresetFigures): boolean => (p.missedShare.value ?? 0) > MISSED_MOST;
 
-export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
+export function goodNews({ presets, differences }: Pick<Comparison, 'presets' | 'differences'>): readonly string[] {
   const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
   const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
   const possible = choices(presets);
-  const kept = possible.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
-  if (possible.length > 1 && kept.length === 0)
-    return [...lines, `Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`];
+  const kept = possible.filter((p) => !missesMany(p));
   const [best] = possible.length > 1 ? kept : possible;
   if (best === undefined) return lines;
   const among = possible.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
-  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}.`];
+  const alike = undecided(differences, best.preset, new Set(kept.map((p) => p.preset)));
+  const doubt = alike.length === 0 ? '' : `; no difference shown to ${alike.join(', ')}`;
+  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}${doubt}.`];
 }
 
-/** Cost relative to the preset `on-demand` if it ran, because idle time is in both; else to on-demand prices. */
-function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): string {
-  if (preset !== REFERENCES.onDemand && toOnDemand !== null && toOnDemand.value !== null)
-    return `, ${percent(toOnDemand.value)} of the cost of the preset ${REFERENCES.onDemand}`;
+/** Presets whose cost the runs do not tell from that of `preset`. */
+const undecided = (differences: readonly Difference[], preset: string, among: ReadonlySet<string>): readonly string[] =>
+  differences.flatMap((d) => {
+    const other = d.a === preset ? d.b : d.b === preset ? d.a : null;
+    return other !== null && among.has(other) && cheaper(d) === NOT_SHOWN ? [other] : [];
+  });
+
+/** What idles is in the on-demand reference too, so that where it is known a cost is held against it. */
+function against({ toOnDemand, toOnDemandPrices }: PresetFigures): string {
+  if (toOnDemand !== null && toOnDemand.value !== null)
+    return `, ${percent(toOnDemand.value)} of the on-demand reference`;
   const { value } = toOnDemandPrices;
   return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
 }
@@ -155,7 +176,16 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
     hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle',
     cell: (p) => figure(p.toOnDemandPrices, percent),
   },
-  { title: '÷ on-demand', hint: 'cost over that of the preset on-demand', cell: (p) => figure(p.toOnDemand, ratio) },
+  {
+    title: '÷ on-demand',
+    hint: 'cost over the on-demand reference: the cheapest of an instance for each task and two ways of packing',
+    cell: (p) => figure(p.toOnDemand, ratio),
+  },
+  {
+    title: '÷ lower bound',
+    hint: 'charges before refunds over a lower bound that no way of doing all work in time undercuts',
+    cell: (p) => figure(p.toBound, ratio),
+  },
   { title: '÷ oracle', hint: 'cost over that of the preset oracle', cell: (p) => figure(p.toOracle, ratio) },
   {
     title: 'Missed deadlines',
@@ -271,8 +301,17 @@ export function cheaper({ a, b, costUsd: { value, interval } }: Difference): str
   if (value === null || value === 0) return 'neither';
   if (interval === null) return `${value < 0 ? a : b} (one run)`;
   if (interval.high < 0) return a;
-  return interval.low > 0 ? b : 'no difference shown';
+  return interval.low > 0 ? b : NOT_SHOWN;
 }
+
+const NOT_SHOWN = 'no difference shown';
+
+/** Why presets are dearer than the lower bound. */
+export const excesses = ({ presets }: Comparison): Markup =>
+  html`${presets.map((p) => {
+    const text = excessText(p);
+    return text === null ? null : html`<p class="note">${text}</p>`;
+  })}`;
 
 export const presetsTable = ({ presets }: Comparison): Markup =>
   tableOf('Preset', PRESET_COLUMNS.filter(hasFigures(presets)), presets, (p) => p.preset);

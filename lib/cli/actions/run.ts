@@ -63,6 +63,7 @@ export const run: Action<RunOptions> = async (context, files, options) => {
   const engine: Embedded = await endedByStop(context.output, NOT_BEGUN, () =>
     openEmbedded({
       ...embeddedOptions(options, world.cwd, options.dumpModel),
+      resumes: resume && sources.length === 0,
       ...(world.isOwn === true && { onInterrupted }),
     }),
   );

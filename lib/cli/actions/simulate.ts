@@ -2,6 +2,7 @@ import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../drivers/local/engine/version.ts';
 import { SIMULATED_LIMIT } from '../../drivers/sim/simulation.ts';
 import { compare } from '../../report/comparison.ts';
+import { inHindsight } from '../../report/hindsight.ts';
 import { refusalsOf } from '../../report/details.ts';
 import { pricesOf } from '../../report/prices.ts';
 import type { Action, Context } from '../context.ts';
@@ -46,7 +47,9 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
   } finally {
     progress.close();
   }
-  const { results, failure } = ran;
+  const { failure } = ran;
+  const foreseen = inHindsight(ran.results.map((r) => r.outcome));
+  const results = ran.results.map((result, i) => ({ ...result, outcome: foreseen[i] ?? result.outcome }));
   // After a failure only simulations that ended deserve a report.
   const worth = failure === null ? results.length > 0 : results.some((r) => r.outcome.ended !== 'aborted');
   // Signals are still handled: a signal that killed the process now would leave half a file.

@@ -23,6 +23,7 @@ import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
 import { outcomeOf } from '../../drivers/sim/outcome-of-run.ts';
+import { Admitted, referencesOf } from '../../drivers/sim/reference/references.ts';
 import { ORACLE_FORECAST } from '../../drivers/sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../drivers/sim/simulation.ts';
 import { openWorkload } from '../../workload/open.ts';
@@ -53,6 +54,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const capacity = await capacityOf(config, order.dir);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
+  const admitted = new Admitted();
+  const setupS = seconds(order.setupS);
   try {
     const result = await simulate({
       trace,
@@ -69,14 +72,19 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       vcpus: order.vcpus,
       seed: order.seed,
       minGapS: seconds(order.minGapS),
-      setupS: seconds(order.setupS),
+      setupS,
+      onAdmitted: admitted.add,
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
       signal,
     });
     log?.finish();
     const { preset, seed, ownMarkets, marketSeed } = order;
-    const outcome = outcomeOf(result, { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs });
+    const of = { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs };
+    const scene = { trace, config, fromMs, toMs, setupS };
+    // A run that was cut short has done another part of its work than the references are of.
+    const references = result.ended === 'aborted' ? null : referencesOf(admitted.jobs, scene);
+    const outcome = outcomeOf(result, { ...of, ...(references && { references }) });
     return {
       outcome,
       workload: source.facts(),

@@ -1,4 +1,6 @@
 import { choices, type Estimate } from '../../report/comparison.ts';
+import { cheaper } from '../../report/sections.ts';
+import { excessText } from '../../report/excess.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './text-table.ts';
@@ -15,6 +17,7 @@ export function simulationSummary(output: Paint, comparison: Comparison, report:
     presetsTable(output, presets),
     ...(differences.length === 0 ? [] : ['', differencesTable(output, ofTheCheapest(comparison))]),
     '',
+    ...presets.flatMap((p) => excessText(p) ?? []),
     colors.dim(LEGEND),
     colors.dim(method.text),
     report === null ? colors.dim('charts and jobs: add --report FILE.html') : `open ${colors.bold(text(report))}`,
@@ -35,6 +38,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
     right('COST', (p) => figure(p.costUsd, dollars)),
     right('OF LIST', (p) => figure(p.toOnDemandPrices, percent)),
     right('÷ ON-DEMAND', (p) => figure(p.toOnDemand, ratio)),
+    right('÷ LOWER BOUND', (p) => figure(p.toBound, ratio)),
     right('÷ ORACLE', (p) => figure(p.toOracle, ratio)),
     right('MISSED', (p) =>
       p.deadlines === 0
@@ -59,7 +63,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
 
 /** Legend of the short titles. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative or idle; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, SPECULATIVE, IDLE: of the cost, work that was lost, attempts beside the first to succeed, and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative or idle; ÷ ON-DEMAND: over the cheapest on-demand way that knows nothing of the future; ÷ LOWER BOUND: charges before refunds over what no way of doing all work in time undercuts; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 
@@ -108,6 +112,7 @@ function differencesTable(output: Paint, differences: readonly Difference[]): st
       { title: 'COST', cell: (d) => estimateText(d.costUsd, signed(dollars)), right: true, wrap: 12 },
       { title: 'OF THE SECOND', cell: (d) => estimateText(d.costShare, signed(percent)), right: true, wrap: 12 },
       { title: 'MISSED', cell: (d) => estimateText(d.missedShare, points), right: true, wrap: 12 },
+      { title: 'CHEAPER', cell: (d) => text(cheaper(d)), wrap: 13 },
     ],
     differences,
     '',

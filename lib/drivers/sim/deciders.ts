@@ -1,10 +1,9 @@
 import { presetList, presetNamed, type OwnPresets, type PresetView } from '../../stages/registry.ts';
+import { ORACLE } from '../../report/hindsight.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
-
-const ORACLE = 'oracle';
 
 /** A preset; the oracle has neither policies nor settings. */
 export type Decider = Pick<PresetView, 'name' | 'about' | 'source'> & Partial<PresetView>;

@@ -21,6 +21,7 @@ const NO_TOTALS: Totals = {
   speculativeUsd: 0,
   idleUsd: 0,
   billedUsd: 0,
+  refundedUsd: 0,
   onDemandUsd: 0,
   instanceHours: 0,
   utilisation: 0,
@@ -150,6 +151,7 @@ export function fabricated({
     preset,
     seed,
     fromMs,
+    references: { onDemandUsd: 1.2 * sum((r) => r.onDemandUsd), lowerBoundUsd: 0.2 * sum((r) => r.onDemandUsd) },
     endMs: fromMs + (spanS + 86_400) * 1000,
     ended: count((r) => r.state === 'running') > 0 ? 'time-over' : 'done',
     jobs: {
@@ -206,6 +208,7 @@ export function fabricated({
       speculativeUsd: 0,
       idleUsd,
       billedUsd: workUsd + wastedUsd + idleUsd,
+      refundedUsd: 0,
       onDemandUsd: sum((r) => r.onDemandUsd),
       instanceHours: sum((r) => r.onDemandUsd) / 0.4,
       utilisation: 0.71,

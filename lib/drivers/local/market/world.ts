@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { scaledClock, type Clock, type ClockAnchor } from '../../../kernel/clock.ts';
@@ -51,15 +52,18 @@ const SOLVER_SHARE = 0.25;
 
 /**
  * Decides the market of the directory and the position of its clock, and records both. While work of an earlier engine
- * is unfinished, missing options are as that engine had them. Throws `market.invalid`, `conflict`, `usage`.
+ * is unfinished, missing options are as that engine had them; later the market alone is. Throws `market.invalid`,
+ * `conflict`, `usage`.
  */
 export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlier): Promise<World> {
   const before = readWorldRecord(dir);
   const unfinished = before !== null && (earlier.open || earlier.live);
-  const trace = await traceOf(dir, unfinished ? before : newWorld(given));
+  const opened = unfinished ? before : newWorld(given, before);
+  if (given.market === null) expectKept(opened.market);
+  const trace = await traceOf(dir, opened);
   const chosen = unfinished
     ? sameWorld(dir, given, { before, config: settingsOf(before, trace), live: earlier.live })
-    : newWorld(given);
+    : opened;
   const record: WorldRecord = {
     version: 1,
     ...chosen,
@@ -70,6 +74,15 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
   const world = await openWorld(record, trace);
   writeWorldRecord(dir, record);
   return world;
+}
+
+function expectKept(market: string | null): void {
+  if (market === null || existsSync(market)) return;
+  throw new EbbError('market.invalid', {
+    what: 'the market of this directory is not there any more',
+    got: market,
+    next: 'put it back, name another one by --market, or use another --dir',
+  });
 }
 
 /** A limit that was given holds until the work that it was given for is done. */

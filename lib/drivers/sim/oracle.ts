@@ -111,8 +111,8 @@ function openNow(snapshot: Snapshot, { capacity }: Truth): Snapshot {
 
 /**
  * As many of the cheapest offers as the setting says, and those of the pool that the group's strategy takes. Where that
- * has one, spot that is taken before the work is done is left out; pools that last are as good, and other work may share
- * their instances.
+ * has one, spot that is taken before the work is done is left out; pools that last are as good, and other work may
+ * share their instances.
  */
 function inTheirPools(
   strategies: Strategies,

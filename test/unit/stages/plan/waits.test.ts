@@ -120,16 +120,16 @@ const OTHERS = `${TAKEN}, and other work brings more for the room that is left`;
 describe('what waits', () => {
   it('are the tasks that do not start now', () => {
     const counts = (...options: Start[]) => waits({ count: 5, options }).map((w) => [w.group, w.count]);
-    expect(counts({ ...NOW, tasks: 2 })).toEqual([['g0', 3]]);
-    expect(counts({ ...NOW, tasks: 2 }, { ...NOW, tasks: 2 })).toEqual([['g0', 1]]);
-    expect(counts({ ...NOW, tasks: 2 }, { ...NOW, slot: 1, tasks: 3 })).toEqual([['g0', 3]]);
-    expect(counts({ ...NOW, tasks: 4.4 })).toEqual([['g0', 1]]);
-    expect(counts({ ...NOW, tasks: 4.6 })).toEqual([]);
-    expect(counts({ ...NOW, tasks: 5 })).toEqual([]);
+    expect(counts({ ...NOW, tasks: 2 })).toStrictEqual([['g0', 3]]);
+    expect(counts({ ...NOW, tasks: 2 }, { ...NOW, tasks: 2 })).toStrictEqual([['g0', 1]]);
+    expect(counts({ ...NOW, tasks: 2 }, { ...NOW, slot: 1, tasks: 3 })).toStrictEqual([['g0', 3]]);
+    expect(counts({ ...NOW, tasks: 4.4 })).toStrictEqual([['g0', 1]]);
+    expect(counts({ ...NOW, tasks: 4.6 })).toStrictEqual([]);
+    expect(counts({ ...NOW, tasks: 5 })).toStrictEqual([]);
   });
 
   it('waits for its budget first of all', () => {
-    expect(why({ options: [{ netUsd: -1 }], overBudget: 'it has no more' })).toEqual({
+    expect(why({ options: [{ netUsd: -1 }], overBudget: 'it has no more' })).toStrictEqual({
       why: 'budget',
       detail: 'it has no more',
     });
@@ -142,7 +142,7 @@ describe('a group without offers', () => {
       { constraint: 'zones', pools: 12 },
       { constraint: 'arch', pools: 1 },
     ];
-    expect(why({ options: [], excluded })).toEqual({
+    expect(why({ options: [], excluded })).toStrictEqual({
       why: 'constraint',
       detail: 'no pool is left to run it: zones excludes 12 pools, arch excludes 1 pool',
     });
@@ -150,12 +150,12 @@ describe('a group without offers', () => {
 
   it('lacks a price where nothing is excluded', () => {
     const expected = { why: 'capacity', detail: 'no pool that could run it quotes a price now' };
-    expect(why({ options: [], excluded: [] })).toEqual(expected);
-    expect(why({ options: [], excluded: null })).toEqual(expected);
+    expect(why({ options: [], excluded: [] })).toStrictEqual(expected);
+    expect(why({ options: [], excluded: null })).toStrictEqual(expected);
   });
 
   it('lacks a pool where the market knows none of those offered', () => {
-    expect(why({ options: [] })).toEqual({
+    expect(why({ options: [] })).toStrictEqual({
       why: 'capacity',
       detail: 'no pool that could run it is known to the market',
     });
@@ -172,8 +172,8 @@ describe('a group whose starts bring nothing', () => {
 
   it('is told the best one now', () => {
     // Worth: net 0 and cost 3.
-    expect(why({ options: [{ netUsd: 0, costUsd: 3 }] })).toEqual(dear(SPOT, '$3.00', '$3.00'));
-    expect(why({ options: [{ netUsd: -1, costUsd: 3 }] })).toEqual(dear(SPOT, '$2.00', '$3.00'));
+    expect(why({ options: [{ netUsd: 0, costUsd: 3 }] })).toStrictEqual(dear(SPOT, '$3.00', '$3.00'));
+    expect(why({ options: [{ netUsd: -1, costUsd: 3 }] })).toStrictEqual(dear(SPOT, '$2.00', '$3.00'));
     const options = [
       { netUsd: -2, costUsd: 4, pool: SMALL },
       { netUsd: -1, costUsd: 3, pool: ON_DEMAND },
@@ -181,12 +181,12 @@ describe('a group whose starts bring nothing', () => {
       { netUsd: -0.5, costUsd: 5, slot: 1 },
     ];
     // The first of two that are as good.
-    expect(why({ options })).toEqual(dear(ON_DEMAND, '$2.00', '$3.00'));
+    expect(why({ options })).toStrictEqual(dear(ON_DEMAND, '$2.00', '$3.00'));
   });
 
   it('is told the best one later where there is none now', () => {
-    expect(why({ options: [{ netUsd: -1, costUsd: 3, slot: 1 }] })).toEqual(dear(SPOT, '$2.00', '$3.00'));
-    expect(why({ options: [{ netUsd: 0, costUsd: 3, slot: 2 }] })).toEqual(dear(SPOT, '$3.00', '$3.00'));
+    expect(why({ options: [{ netUsd: -1, costUsd: 3, slot: 1 }] })).toStrictEqual(dear(SPOT, '$2.00', '$3.00'));
+    expect(why({ options: [{ netUsd: 0, costUsd: 3, slot: 2 }] })).toStrictEqual(dear(SPOT, '$3.00', '$3.00'));
   });
 });
 
@@ -197,7 +197,7 @@ describe('a group that is cheaper later', () => {
 
   it('is told by how much, where a start now brings less than nothing', () => {
     for (const netUsd of [-1, 0]) {
-      expect(why({ options: [{ netUsd, costUsd: 3, pool: ON_DEMAND }, later] })).toEqual({
+      expect(why({ options: [{ netUsd, costUsd: 3, pool: ON_DEMAND }, later] })).toStrictEqual({
         why: 'cheaper-later',
         detail: inText('10 min') + against,
       });
@@ -205,7 +205,7 @@ describe('a group that is cheaper later', () => {
   });
 
   it('is told so where nothing starts now', () => {
-    expect(why({ options: [later] })).toEqual({ why: 'cheaper-later', detail: inText('10 min') });
+    expect(why({ options: [later] })).toStrictEqual({ why: 'cheaper-later', detail: inText('10 min') });
   });
 
   it('is told so where the plan starts it later because that brings more', () => {
@@ -216,9 +216,9 @@ describe('a group that is cheaper later', () => {
           { ...later, tasks: 2 },
         ],
       });
-    expect(then(0.4)).toEqual({ why: 'cheaper-later', detail: inText('10 min') + against });
-    expect(then(0.5)).toEqual({ why: 'capacity', detail: `${OTHERS}; expected to start in 10 min` });
-    expect(then(0.6)).toEqual({ why: 'capacity', detail: `${OTHERS}; expected to start in 10 min` });
+    expect(then(0.4)).toStrictEqual({ why: 'cheaper-later', detail: inText('10 min') + against });
+    expect(then(0.5)).toStrictEqual({ why: 'capacity', detail: `${OTHERS}; expected to start in 10 min` });
+    expect(then(0.6)).toStrictEqual({ why: 'capacity', detail: `${OTHERS}; expected to start in 10 min` });
   });
 
   it('is told the time in seconds below a minute and a half', () => {
@@ -238,8 +238,8 @@ describe('a group that waits for spot in back-off', () => {
 
   it('is told the chance, and the cost now if it has a place now', () => {
     const pools = [view(ON_DEMAND), closed(SPOT)];
-    expect(why({ options: [opens], pools })).toEqual({ why: 'cheaper-later', detail: `${NONE}; ${tried}` });
-    expect(why({ options: [now, opens], pools })).toEqual({
+    expect(why({ options: [opens], pools })).toStrictEqual({ why: 'cheaper-later', detail: `${NONE}; ${tried}` });
+    expect(why({ options: [now, opens], pools })).toStrictEqual({
       why: 'cheaper-later',
       detail: `${NONE}; ${tried}, against $3.00 on ${ON_DEMAND.id} now`,
     });
@@ -247,16 +247,16 @@ describe('a group that waits for spot in back-off', () => {
 
   it('is told the quota that refused that pool, and not that of another one', () => {
     const used = "the account's vCPU quota spot/standard is used up, as its last refusal says";
-    expect(why({ options: [opens], pools: [view(ON_DEMAND), closed(SPOT, 'spot/standard')] })).toEqual({
+    expect(why({ options: [opens], pools: [view(ON_DEMAND), closed(SPOT, 'spot/standard')] })).toStrictEqual({
       why: 'cheaper-later',
       detail: `${used}; ${tried}`,
       quota: 'spot/standard',
     });
     const none = { why: 'cheaper-later', detail: `${NONE}; ${tried}` };
     const other = closed(ON_DEMAND, 'on-demand/standard');
-    expect(why({ options: [opens], pools: [other, closed(SPOT)] })).toEqual(none);
-    expect(why({ options: [opens], pools: [other, view(SPOT)] })).toEqual(none);
-    expect(why({ options: [opens], pools: [other] })).toEqual(none);
+    expect(why({ options: [opens], pools: [other, closed(SPOT)] })).toStrictEqual(none);
+    expect(why({ options: [opens], pools: [other, view(SPOT)] })).toStrictEqual(none);
+    expect(why({ options: [opens], pools: [other] })).toStrictEqual(none);
   });
 });
 
@@ -290,15 +290,15 @@ describe('a group whose pools are closed', () => {
   const bought = (count: string, named: string) => `none of the ${count} that suit it can be bought now (${named})`;
 
   it('is told one of them, and why', () => {
-    expect(why({ options: of(SPOT), pools: [closed(SPOT), view(ON_DEMAND)] })).toEqual({
+    expect(why({ options: of(SPOT), pools: [closed(SPOT), view(ON_DEMAND)] })).toStrictEqual({
       why: 'capacity',
       detail: bought('1 pool', `${SPOT.id}: no capacity`),
     });
-    expect(why({ options: of(SPOT, SMALL), pools: [closed(SMALL), closed(SPOT)] })).toEqual({
+    expect(why({ options: of(SPOT, SMALL), pools: [closed(SMALL), closed(SPOT)] })).toStrictEqual({
       why: 'capacity',
       detail: bought('2 pools', `${SMALL.id}: no capacity`),
     });
-    expect(why({ options: of(SPOT), pools: [view(SPOT, { quote: null })] })).toEqual({
+    expect(why({ options: of(SPOT), pools: [view(SPOT, { quote: null })] })).toStrictEqual({
       why: 'capacity',
       detail: bought('1 pool', `${SPOT.id}: no price is quoted`),
     });
@@ -307,7 +307,7 @@ describe('a group whose pools are closed', () => {
   it('is told the one that a quota closed, which a person can raise', () => {
     expect(
       why({ options: of(SPOT, ON_DEMAND), pools: [closed(SPOT), closed(ON_DEMAND, 'on-demand/standard')] }),
-    ).toEqual({
+    ).toStrictEqual({
       why: 'capacity',
       detail: bought('2 pools', `${ON_DEMAND.id}: quota refused`),
       quota: 'on-demand/standard',
@@ -316,9 +316,9 @@ describe('a group whose pools are closed', () => {
 
   it('lacks room only, where one of them is open', () => {
     const room = { why: 'capacity', detail: OTHERS };
-    expect(why({ options: of(SPOT, ON_DEMAND), pools: [closed(SPOT), view(ON_DEMAND)] })).toEqual(room);
-    expect(why({ options: of(SPOT, ON_DEMAND), pools: [view(SPOT), closed(ON_DEMAND)] })).toEqual(room);
-    expect(why({ options: of(SPOT), pools: [] })).toEqual(room);
+    expect(why({ options: of(SPOT, ON_DEMAND), pools: [closed(SPOT), view(ON_DEMAND)] })).toStrictEqual(room);
+    expect(why({ options: of(SPOT, ON_DEMAND), pools: [view(SPOT), closed(ON_DEMAND)] })).toStrictEqual(room);
+    expect(why({ options: of(SPOT), pools: [] })).toStrictEqual(room);
   });
 
   it('does not count those of later slots', () => {
@@ -351,38 +351,38 @@ describe('a gang without room', () => {
   });
 
   it('is told how much it needs, and what is taken', () => {
-    expect(gang(6, OPEN, SPOT)).toEqual(lacksRoom(6));
+    expect(gang(6, OPEN, SPOT)).toStrictEqual(lacksRoom(6));
   });
 
   it('is told the quota that does not bear it at once', () => {
     // Below 12 vCPUs: two machines of four.
-    expect(gang(8, [bounded(SPOT, 12)], SPOT)).toEqual(lacksRoom(8));
-    expect(gang(9, [bounded(SPOT, 12)], SPOT)).toEqual(refused(9, 'spot/standard', 12, 0));
-    expect(gang(8, [bounded(SPOT, 12, 3)], SPOT)).toEqual(lacksRoom(8));
-    expect(gang(8, [bounded(SPOT, 12, 4)], SPOT)).toEqual(refused(8, 'spot/standard', 12, 4));
+    expect(gang(8, [bounded(SPOT, 12)], SPOT)).toStrictEqual(lacksRoom(8));
+    expect(gang(9, [bounded(SPOT, 12)], SPOT)).toStrictEqual(refused(9, 'spot/standard', 12, 0));
+    expect(gang(8, [bounded(SPOT, 12, 3)], SPOT)).toStrictEqual(lacksRoom(8));
+    expect(gang(8, [bounded(SPOT, 12, 4)], SPOT)).toStrictEqual(refused(8, 'spot/standard', 12, 4));
   });
 
   it('is told of no quota where another pool of its own bears it', () => {
     const pools = [bounded(SPOT, 4), view(ON_DEMAND)];
-    expect(gang(6, pools, SPOT, ON_DEMAND)).toEqual(lacksRoom(6));
-    expect(gang(6, pools, SPOT)).toEqual(refused(6, 'spot/standard', 4, 0));
+    expect(gang(6, pools, SPOT, ON_DEMAND)).toStrictEqual(lacksRoom(6));
+    expect(gang(6, pools, SPOT)).toStrictEqual(refused(6, 'spot/standard', 4, 0));
   });
 
   it('is told the quota that bears most', () => {
     const more = refused(20, 'on-demand/standard', 12, 0);
-    expect(gang(20, [bounded(SPOT, 8), bounded(ON_DEMAND, 12)], SPOT, ON_DEMAND)).toEqual(more);
-    expect(gang(20, [bounded(ON_DEMAND, 12), bounded(SPOT, 8)], SPOT, ON_DEMAND)).toEqual(more);
+    expect(gang(20, [bounded(SPOT, 8), bounded(ON_DEMAND, 12)], SPOT, ON_DEMAND)).toStrictEqual(more);
+    expect(gang(20, [bounded(ON_DEMAND, 12), bounded(SPOT, 8)], SPOT, ON_DEMAND)).toStrictEqual(more);
   });
 
   it('is told of the quota of another pool where its machines hold no task', () => {
     const other = refused(6, 'spot/standard', 4, 0);
-    expect(gang(6, [view(TINY), bounded(SPOT, 4)], SPOT, TINY)).toEqual(other);
-    expect(gang(6, [bounded(SPOT, 4), view(TINY)], SPOT, TINY)).toEqual(other);
-    expect(gang(6, [view(TINY)], TINY)).toEqual(lacksRoom(6));
+    expect(gang(6, [view(TINY), bounded(SPOT, 4)], SPOT, TINY)).toStrictEqual(other);
+    expect(gang(6, [bounded(SPOT, 4), view(TINY)], SPOT, TINY)).toStrictEqual(other);
+    expect(gang(6, [view(TINY)], TINY)).toStrictEqual(lacksRoom(6));
   });
 
   it('is told of no quota where none of its pools is there any more', () => {
-    expect(gang(6, [], SPOT)).toEqual(lacksRoom(6));
-    expect(gang(6, [bounded(ON_DEMAND, 4)], SPOT)).toEqual(lacksRoom(6));
+    expect(gang(6, [], SPOT)).toStrictEqual(lacksRoom(6));
+    expect(gang(6, [bounded(ON_DEMAND, 4)], SPOT)).toStrictEqual(lacksRoom(6));
   });
 });

@@ -17,6 +17,7 @@ import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
 import { oracle } from '../lib/drivers/sim/oracle.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { noSolver } from './load/no-solver.ts';
+import { spec, stage } from './load/values.ts';
 
 export interface Case {
   /** Number of the window in the sample. */
@@ -126,34 +127,10 @@ function jobSpec(
 ): JobSpec {
   const [pool] = trace.pools;
   if (pool === undefined) throw new Error('the market has no pool');
-  return {
-    name: 'long',
-    owner: 'bench',
-    labels: {},
-    class: 'deadline',
-    deadline: { afterS: seconds(of.windowS) },
-    value: { onTimeUsd: null, worthlessAfterS: null },
-    after: [],
-    maxCostUsd: null,
-    stages: [
-      {
-        name: 'main',
-        dependsOn: [],
-        tasks: 1,
-        gang: false,
-        command: ['true'],
-        env: {},
-        workdir: '/',
-        inputs: [],
-        outputs: [],
-        resources: pool.type.capacity,
-        retries: 0,
-        timeoutS: null,
-        checkpoint: { signal: 'SIGTERM', graceS: seconds(60), everyS: null },
-        expectedRuntimeS: seconds(of.workS + of.setupS),
-        constraints: {},
-        preferences: [],
-      },
-    ],
-  };
+  const task = stage({
+    resources: pool.type.capacity,
+    checkpoint: { signal: 'SIGTERM', graceS: seconds(60), everyS: null },
+    expectedRuntimeS: seconds(of.workS + of.setupS),
+  });
+  return spec({ name: 'long', class: 'deadline', deadline: { afterS: seconds(of.windowS) }, stages: [task] });
 }

@@ -18,7 +18,7 @@ export interface Asked {
 /** One case: the same work on the same market for all presets. Sent between processes. */
 export interface GroundCase<Of = unknown> {
   readonly ground: string;
-  /** What is drawn again for intervals: cases of one unit share prices. */
+  /** Unit of resampling for intervals. Cases of one unit share prices. */
   readonly unit: string;
   /** Cases are summed within a group where a ground has several figures. */
   readonly group: string;

@@ -1,9 +1,10 @@
 /** Jobs of the grounds. */
-import type { JobSpec, StageSpec } from '../../lib/domain/job.ts';
+import type { StageSpec } from '../../lib/domain/job.ts';
 import { seconds } from '../../lib/kernel/units.ts';
 import { openWorkload } from '../../lib/workload/open.ts';
 import type { WorkloadOptions } from '../../lib/workload/options.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
+import { spec, stage } from '../load/values.ts';
 
 export interface LoneJob {
   readonly runtimeS: number;
@@ -18,36 +19,19 @@ export interface LoneJob {
 
 /** One job of one task. */
 export function loneJob(of: LoneJob): WorkloadJob {
-  const stage: StageSpec = {
-    name: 'main',
-    dependsOn: [],
-    tasks: 1,
-    gang: false,
-    command: ['true'],
-    env: {},
-    workdir: '/',
-    inputs: [],
-    outputs: [],
+  const task = stage({
     resources: of.resources,
-    retries: 0,
-    timeoutS: null,
     checkpoint: of.saves ? { signal: 'SIGTERM', graceS: seconds(60), everyS: null } : null,
     expectedRuntimeS: of.toldS === null ? null : seconds(of.toldS),
     constraints: of.spot ? {} : { purchaseOptions: ['on-demand'] },
-    preferences: [],
+  });
+  const lone = spec({ name: 'lone', class: 'deadline', deadline: { afterS: seconds(of.windowS) }, stages: [task] });
+  return {
+    key: 'lone',
+    submittedS: 0,
+    spec: lone,
+    truth: new Map([['main', { runtimeS: Float64Array.of(of.runtimeS) }]]),
   };
-  const spec: JobSpec = {
-    name: 'lone',
-    owner: 'bench',
-    labels: {},
-    class: 'deadline',
-    deadline: { afterS: seconds(of.windowS) },
-    value: { onTimeUsd: null, worthlessAfterS: null },
-    after: [],
-    maxCostUsd: null,
-    stages: [stage],
-  };
-  return { key: 'lone', submittedS: 0, spec, truth: new Map([['main', { runtimeS: Float64Array.of(of.runtimeS) }]]) };
 }
 
 export async function jobsOf(path: string, options: WorkloadOptions): Promise<readonly WorkloadJob[]> {

@@ -17,22 +17,12 @@ import { liveInstances } from '../cycle/state/known-instances.ts';
 import { findJob } from './find-job.ts';
 import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
+import { NO_MONEY, plusMoney, sumOfMoney, type Money } from './money.ts';
 import { callerView, iso } from './views.ts';
 import { billedUsd, costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
 
-type Money = Omit<CostRowView, 'key'>;
 /** Row with its share of the instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
-
-const NOTHING: Money = {
-  workUsd: 0,
-  wastedUsd: 0,
-  speculativeUsd: 0,
-  idleUsd: 0,
-  totalUsd: 0,
-  onDemandUsd: 0,
-  instanceHours: 0,
-};
 
 export async function costReport(
   of: Backend,
@@ -47,7 +37,7 @@ export async function costReport(
     if (!isApart) addTo(sums, row.key, moneyOf(row));
     else {
       addTo(sums, row.key, moneyOf({ ...row, idleUsd: 0, instanceHours: row.instanceHours - idleHours }));
-      addTo(sums, IDLE_KEY, { ...NOTHING, idleUsd: row.idleUsd, totalUsd: row.idleUsd, instanceHours: idleHours });
+      addTo(sums, IDLE_KEY, { ...NO_MONEY, idleUsd: row.idleUsd, totalUsd: row.idleUsd, instanceHours: idleHours });
     }
   }
   for (const row of await accruing(of, now, await billedInstances(of))) {
@@ -178,21 +168,10 @@ const moneyOfLedger = (row: Charged): Money => ({
 });
 
 const addTo = (sums: Map<string, Money>, key: string, more: Money): void => {
-  sums.set(key, plus(sums.get(key) ?? NOTHING, more));
+  sums.set(key, plusMoney(sums.get(key) ?? NO_MONEY, more));
 };
-
-const plus = (a: Money, b: Money): Money => ({
-  workUsd: a.workUsd + b.workUsd,
-  wastedUsd: a.wastedUsd + b.wastedUsd,
-  speculativeUsd: a.speculativeUsd + b.speculativeUsd,
-  idleUsd: a.idleUsd + b.idleUsd,
-  totalUsd: a.totalUsd + b.totalUsd,
-  onDemandUsd: a.onDemandUsd + b.onDemandUsd,
-  instanceHours: a.instanceHours + b.instanceHours,
-});
 
 const byCost = (sums: ReadonlyMap<string, Money>): CostRowView[] =>
   [...sums].map(([key, m]) => ({ key, ...m })).sort(inOrderOfCost);
 
-const totalOf = (rows: readonly CostRowView[]): Money =>
-  rows.reduce<Money>((sum, { key: _, ...money }) => plus(sum, money), NOTHING);
+const totalOf = (rows: readonly CostRowView[]): Money => sumOfMoney(rows.map(({ key: _, ...money }) => money));

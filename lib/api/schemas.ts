@@ -11,6 +11,7 @@ import { z } from 'zod';
 import type {} from 'zod-openapi';
 import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
 import { COST_KEYS } from '../domain/costs.ts';
+import { WAIT_REASONS } from '../domain/plan.ts';
 
 const instant = z.iso.datetime().describe('Engine time, ISO 8601, UTC.').meta({ example: '2026-03-01T12:00:00.000Z' });
 const usd = z.number().describe('US dollars.');
@@ -588,21 +589,7 @@ export const planView = z
   .meta({ id: 'Plan' });
 export type PlanView = z.infer<typeof planView>;
 
-export const waitReason = z.enum([
-  'capacity',
-  'price',
-  'cheaper-later',
-  'dependency',
-  'constraint',
-  'budget',
-  'backoff',
-  'not-before',
-  'gang',
-  'starting-instance',
-  'cancelling',
-  'held',
-  'disk',
-]);
+export const waitReason = z.enum(WAIT_REASONS);
 
 export const explanationView = z
   .object({

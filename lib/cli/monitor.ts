@@ -3,7 +3,7 @@ import type { CostReport, EventView, HealthView, InstanceView, JobView, PoolView
 import { all, type Client } from './client.ts';
 import type { Output } from './output.ts';
 import { routes } from './routes.ts';
-import { difference, type Spent } from './run-record.ts';
+import { minusMoney, type Money } from '../api/money.ts';
 import { eventLines } from './views/event-lines.ts';
 import { progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
 
@@ -22,7 +22,7 @@ export interface Watching {
   /** Sequence number after which events are shown. */
   readonly after: number;
   /** Costs before the watched run; absent: none. */
-  readonly before?: Spent;
+  readonly before?: Money;
   /** Called with the dollars of each refund. */
   readonly onRefund?: (usd: number) => void;
   /** Output of plain lines. */
@@ -129,7 +129,7 @@ export async function takeFrame(
   of: {
     readonly jobs: readonly string[] | null;
     readonly recent: readonly EventView[];
-    readonly before: Spent | null;
+    readonly before: Money | null;
   },
 ): Promise<Frame> {
   const { jobs, recent, before } = of;
@@ -141,7 +141,7 @@ export async function takeFrame(
     ...ids.map((id) => client.get<JobView>(routes.job(id))),
   ]);
   const prices = await pricesOf(client, instances);
-  const spent = before === null ? costs.total : difference(costs.total, before);
+  const spent = before === null ? costs.total : minusMoney(costs.total, before);
   return { health, instances, prices, spent, jobs: views, recent };
 }
 

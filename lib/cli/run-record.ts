@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { costTotal, type CostReport } from '../api/schemas.ts';
+import { costTotal } from '../api/schemas.ts';
 import { replaceFile } from '../drivers/local/fleet/files.ts';
 
 /**
@@ -17,7 +17,6 @@ const runSchema = z.object({
   before: costTotal.extend({ speculativeUsd: z.number().default(0) }),
 });
 export type RunRecord = Omit<z.infer<typeof runSchema>, 'version'>;
-export type Spent = CostReport['total'];
 
 const fileOf = (dir: string): string => join(dir, 'run.json');
 
@@ -41,30 +40,3 @@ function parsedOrNull(text: string): unknown {
     return null;
   }
 }
-
-export function difference(now: Spent, then: Spent): Spent {
-  return combined(now, then, (a, b) => a - b);
-}
-
-export const sumOf = (parts: readonly Spent[]): Spent =>
-  parts.reduce((sum, part) => combined(sum, part, (a, b) => a + b), NOTHING);
-
-const NOTHING: Spent = {
-  workUsd: 0,
-  wastedUsd: 0,
-  speculativeUsd: 0,
-  idleUsd: 0,
-  totalUsd: 0,
-  onDemandUsd: 0,
-  instanceHours: 0,
-};
-
-const combined = (x: Spent, y: Spent, of: (a: number, b: number) => number): Spent => ({
-  workUsd: of(x.workUsd, y.workUsd),
-  wastedUsd: of(x.wastedUsd, y.wastedUsd),
-  speculativeUsd: of(x.speculativeUsd, y.speculativeUsd),
-  idleUsd: of(x.idleUsd, y.idleUsd),
-  totalUsd: of(x.totalUsd, y.totalUsd),
-  onDemandUsd: of(x.onDemandUsd, y.onDemandUsd),
-  instanceHours: of(x.instanceHours, y.instanceHours),
-});

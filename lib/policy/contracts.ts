@@ -208,9 +208,9 @@ export interface Copy {
  * where as many attempts live as it names. A task has one copy in an answer, and can have one as `whyNotCopied`
  * (copies.ts) says. It runs where the task's constraints allow, and never where another attempt of the task does.
  *
- * Copies have the room, vCPUs and money that starts and purchases of the same decision leave, those before a deadline
- * first. A plan that starts less leaves room for copies. What has no room is dropped, with a reason, and so is a copy
- * that could not succeed: of a task whose outputs another attempt has claimed, or whose image cannot claim any.
+ * Copies have the room, vCPUs and money that starts and purchases of the same decision leave. Copies of work with a
+ * deadline come first. A copy without room is dropped, with a reason. So is a copy that could not succeed, because
+ * another attempt has claimed the outputs or the image cannot claim any.
  */
 export type SpeculatePolicy = (context: DecisionContext) => readonly Copy[];
 

@@ -22,7 +22,8 @@ import { readJobSources, type JobSource } from '../job-source.ts';
 import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
-import { difference, readRun, sumOf, writeRun, type Spent } from '../run-record.ts';
+import { minusMoney, sumOfMoney, type Money } from '../../api/money.ts';
+import { readRun, writeRun } from '../run-record.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
 import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
@@ -252,7 +253,7 @@ async function instancesGone(client: Client): Promise<void> {
 async function results(
   client: Client,
   ids: readonly string[],
-  { before, refundedUsd }: { readonly before: Spent | null; readonly refundedUsd: number },
+  { before, refundedUsd }: { readonly before: Money | null; readonly refundedUsd: number },
 ): Promise<RunResult> {
   const jobs: JobResult[] = [];
   for (const id of ids) {
@@ -268,7 +269,7 @@ async function results(
   const times = jobs
     .flatMap(({ job }) => [job.submittedAt, job.finishedAt ?? job.submittedAt])
     .map((t) => Date.parse(t));
-  const spent = before === null ? sumOf(jobs.map((j) => j.cost.total)) : difference(total, before);
+  const spent = before === null ? sumOfMoney(jobs.map((j) => j.cost.total)) : minusMoney(total, before);
   const ended = await all<InstanceView>(client, routes.instances, { live: false, limit: 1000 });
   const isLost = (i: InstanceView): boolean =>
     i.endCause === 'interrupted' && Date.parse(i.requestedAt) >= Math.min(...times);

@@ -27,8 +27,8 @@ import type { Solver } from '../solver.ts';
 import { hush, isThenable } from './read.ts';
 
 /**
- * The value, frozen with all that it holds, but functions and arrays of numbers. What is frozen already is not looked
- * into: only this function freezes records, their parts first.
+ * Freezes the value and its parts. Functions and typed arrays stay as they are. Frozen parts are skipped: only this
+ * function freezes records, and it freezes parts first.
  */
 export function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value)) return value;

@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { difference, readRun, sumOf, writeRun, type Spent } from '../../../lib/cli/run-record.ts';
+import { minusMoney, sumOfMoney, type Money } from '../../../lib/api/money.ts';
+import { readRun, writeRun } from '../../../lib/cli/run-record.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'ebb-run-record-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const folder = (): string => mkdtempSync(join(scratch, 'd-'));
-const spent = (n: number): Spent => ({
+const spent = (n: number): Money => ({
   workUsd: n,
   wastedUsd: 2 * n,
   speculativeUsd: 0.5 * n,
@@ -45,6 +46,6 @@ describe('what a directory had cost before a run', () => {
     expect(readRun(dir, [])).toBeNull();
   });
 
-  it('is taken off every figure', () => expect(difference(spent(5), spent(2))).toEqual(spent(3)));
-  it('adds up every figure', () => expect(sumOf([spent(1), spent(2), spent(3)])).toEqual(spent(6)));
+  it('is taken off every figure', () => expect(minusMoney(spent(5), spent(2))).toEqual(spent(3)));
+  it('adds up every figure', () => expect(sumOfMoney([spent(1), spent(2), spent(3)])).toEqual(spent(6)));
 });

@@ -363,7 +363,7 @@ class Supervisor {
       keptS: this.#cappedKept(entry, end.keptS),
     });
     const { role, task } = entry.run.command;
-    // Where it lost a claim its task may run again, from the original's checkpoint.
+    // An attempt that lost the claim leaves the original's checkpoint: its task may run again.
     const isDone = end.exitCode === 0 && end.stopped === null;
     if (isDone || role === 'copy') removeFolder(entry.run.checkpointDir);
     // Nobody resumes the task.

@@ -66,7 +66,7 @@ export type LearningEventKind = LearningEvent['kind'];
 /**
  * One learner. Lifecycle: `restore` stored rows, then `observe`; `takeDirty` hands out changed rows for the commit of
  * the observed events. One owner, no concurrency. The result of `belief` stays valid for the learner's life and
- * reflects later observations.
+ * reflects later observations. It answers questions and cannot teach: policies of users read it.
  */
 export interface Learner<Belief> {
   readonly name: string;

@@ -10,6 +10,10 @@ class CapacityLearner implements Learner<CapacityBelief> {
   readonly source = 'Poisson interruptions with a Gamma prior pooled over families (docs/forecast-capacity.md)';
   readonly learnsFrom = ['instance-ended', 'launch-refused'] as const;
   readonly #evidence = new CapacityEvidence();
+  readonly #belief: CapacityBelief = Object.freeze<CapacityBelief>({
+    posterior: (pool, prior) => this.#evidence.posterior(pool, prior),
+    news: Object.freeze<CapacityBelief['news']>({ at: (nowMs, since) => this.#evidence.news.at(nowMs, since) }),
+  });
   readonly prefix = this.#evidence.prefix;
 
   observe(event: LearningEvent): void {
@@ -22,7 +26,7 @@ class CapacityLearner implements Learner<CapacityBelief> {
   }
 
   belief(): CapacityBelief {
-    return this.#evidence;
+    return this.#belief;
   }
 
   takeDirty(): ReadonlyMap<string, string> {

@@ -15,6 +15,9 @@ class RuntimeLearner implements Learner<RuntimeHistory> {
   readonly source = 'JVuPredict, JamaisVu section 3; distributions as 3Sigma has them';
   readonly learnsFrom = ['attempt-ended'] as const;
   readonly #history = new LoggedHistory();
+  readonly #belief: RuntimeHistory = Object.freeze<RuntimeHistory>({
+    predict: (features) => this.#history.predict(features),
+  });
   readonly #features = new FeaturesByStage();
   readonly #isKept: boolean;
   readonly prefix = this.#history.prefix;
@@ -33,7 +36,7 @@ class RuntimeLearner implements Learner<RuntimeHistory> {
   }
 
   belief(): RuntimeHistory {
-    return this.#history;
+    return this.#belief;
   }
 
   takeDirty(): ReadonlyMap<string, string> {

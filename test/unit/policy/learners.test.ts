@@ -65,11 +65,22 @@ describe('a composition of learners', () => {
     const next = composeLearners({ more: [learner] });
     await next.recall(store, [learner]);
     expect(next.of(learner)).toEqual(made[0]?.belief());
-    expect(next.of(capacityLearner).news.of(REFUSED.poolId)).toBeUndefined();
+    const news = () => next.of(capacityLearner).news.at(2000, new Map()).features(REFUSED.poolId);
+    expect(news()).toBeNull();
     expect(await next.stored(store, [capacityLearner])).toEqual(await store.memory('hazard/'));
     next.restore(await next.stored(store));
-    expect(next.of(capacityLearner).news.of(REFUSED.poolId)).toMatchObject({ refusedMs: 1000 });
+    expect(news()).toEqual(learners.of(capacityLearner).news.at(2000, new Map()).features(REFUSED.poolId));
+    expect(news()).not.toBeNull();
     expect(next.of(learner).size).toBe(1);
+  });
+
+  it('gives beliefs that answer questions and cannot teach', () => {
+    const learners = composeLearners();
+    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict']);
+    expect(Object.keys(learners.of(capacityLearner))).toEqual(['posterior', 'news']);
+    expect(Object.keys(learners.of(capacityLearner).news)).toEqual(['at']);
+    for (const learner of [runtimeLearner, capacityLearner])
+      expect(Object.isFrozen(learners.of<object>(learner))).toBe(true);
   });
 
   it('hands out nothing where nothing is kept, and learns all the same', () => {

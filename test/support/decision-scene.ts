@@ -13,7 +13,7 @@ import type { Pool } from '../../lib/domain/pool.ts';
 import type { Snapshot } from '../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, planId } from '../../lib/kernel/ids.ts';
 import { epochMs, plus, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
-import type { PlanPolicy, QueuePolicy, SpeculatePolicy } from '../../lib/policy/contracts.ts';
+import type { PlanPolicy, QueuePolicy, ScalePolicy, SpeculatePolicy } from '../../lib/policy/contracts.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import type { Solver } from '../../lib/policy/solver.ts';
 import { withoutExchanges } from '../../lib/stages/plan/without-exchanges.ts';
@@ -50,6 +50,7 @@ export const jobOf = (id: string, tasks: Partial<StageProgress>, over: Partial<S
 
 export interface Scene {
   readonly speculate?: SpeculatePolicy;
+  readonly scale?: ScalePolicy;
   readonly budgets?: Snapshot['budgets'] & {};
   readonly jobs: readonly Job[];
   readonly attempts?: readonly Attempt[];
@@ -101,6 +102,7 @@ export async function decided(scene: Scene): Promise<{ plan: Plan; deliberation:
     plan: withoutExchanges(plan),
     queue: scene.queue ?? preset.queue,
     speculate: scene.speculate ?? preset.speculate,
+    scale: scene.scale ?? preset.scale,
   };
   const market: MarketForecast = {
     interruption: () => NEVER_INTERRUPTED,

@@ -1,7 +1,7 @@
 /** A policy for each stage that draws its answers, within the contracts: what the cycle must bear. */
 import type { AttemptId, InstanceId } from '../../lib/kernel/ids.ts';
 import type { Uniform } from '../../lib/kernel/random.ts';
-import { seconds, ZERO_S } from '../../lib/kernel/units.ts';
+import { plus, seconds, ZERO_S } from '../../lib/kernel/units.ts';
 import { brokenConstraint, nonInterruptibleOnly } from '../../lib/domain/constraints.ts';
 import type { TaskRef } from '../../lib/domain/job.ts';
 import { unsolved, type MoveTarget, type NamedTarget, type Placement, type Purchase } from '../../lib/domain/plan.ts';
@@ -144,7 +144,10 @@ function randomMove(draw: Uniform, { moves }: Drawn, targets: Targets): MovePoli
 const groupToMove = (m: PlannedMove) =>
   pendingAgain(m.running, { id: moveGroup(m), constraints: m.constraints, keptS: ZERO_S, ranS: ZERO_S });
 
-/** Starts any part of any group on any of its offers; stops any best-effort task that runs. */
+/**
+ * Starts any part of any group on any of its offers, or lets its stage wait for a time; stops any best-effort task that
+ * runs.
+ */
 function randomPlan(draw: Uniform, { starts, preempts }: Drawn): Contract<'plan'> {
   return ({ snapshot, offers, moves = [] }) => {
     const chosen = snapshot.groups.flatMap((group) => {
@@ -169,6 +172,10 @@ function randomPlan(draw: Uniform, { starts, preempts }: Drawn): Contract<'plan'
       waits: snapshot.groups.flatMap((g) => {
         const count = g.count - (startsOf.get(g.id) ?? 0);
         return count === 0 ? [] : [{ group: g.id, count, why: 'capacity' as const, detail: 'drawn' }];
+      }),
+      earliest: snapshot.groups.flatMap(({ id, job, stage: { name: stage } }) => {
+        if (startsOf.has(id) || draw() >= 0.1) return [];
+        return [{ job, stage, notBeforeMs: plus(snapshot.nowMs, seconds(60 + 600 * draw())) }];
       }),
       solve: unsolved(0),
     });
@@ -262,10 +269,13 @@ const randomCopies =
     });
   };
 
-/** Buys for any part of the leftovers, gangs whole, within the vCPU limit; gives any idle instance back. */
+/**
+ * Buys for any part of the leftovers, gangs whole, within the vCPU limit, and ahead for what waits for later; gives any
+ * idle instance back.
+ */
 const randomScale =
   (draw: Uniform, { buys, releases }: Drawn): Contract<'scale'> =>
-  ({ snapshot, leftovers, offers, used }) => {
+  ({ snapshot, leftovers, later, offers, used }) => {
     const pools = new Map(snapshot.pools.filter((v) => v.open && v.quote !== null).map((v) => [v.pool.id, v.pool]));
     let vcpus = snapshot.limits.vcpus;
     for (const { pool } of snapshot.instances.values()) vcpus -= vcpusOf(pool);
@@ -283,12 +293,18 @@ const randomScale =
       const { pool: id, bid } = offer;
       bought.set(key, { pool: id, bid, count: count + (bought.get(key)?.count ?? 0), reason: 'drawn' });
     }
+    const ahead = later().flatMap(({ group, option: { offer } }): Purchase[] => {
+      const pool = pools.get(offer.pool);
+      if (group.stage.gang || pool === undefined || vcpusOf(pool) > vcpus || draw() >= buys) return [];
+      vcpus -= vcpusOf(pool);
+      return [{ pool: pool.id, bid: offer.bid, count: 1, reason: 'drawn ahead', serves: [group.id] }];
+    });
     const idle = instanceParts(snapshot).idle.filter(
       ({ instance: { id, state } }) =>
         (state === 'ready' || state === 'starting') && !used.has(id) && draw() < releases,
     );
     return {
-      purchases: [...bought.values()],
+      purchases: [...bought.values(), ...ahead],
       releases: idle.map(({ instance }) => ({ instance: instance.id, reason: 'drawn' })),
     };
   };

@@ -60,7 +60,7 @@ const seldom = fc.constantFrom(0, 0.02, 0.1);
 it('random legal policies of all stages break no invariant of the cycle', async () => {
   const seen = {
     ...{ starts: 0, launches: 0, releases: 0, finished: 0, boundByMoney: 0, gangs: 0, large: 0 },
-    ...{ preempted: 0, moved: 0, movedToNamed: 0, copies: 0, superseded: 0, types: new Set<string>() },
+    ...{ preempted: 0, moved: 0, movedToNamed: 0, copies: 0, superseded: 0, ahead: 0, types: new Set<string>() },
   };
   await fc.assert(
     fc.asyncProperty(
@@ -113,6 +113,7 @@ it('random legal policies of all stages break no invariant of the cycle', async 
         for (const { pool, launchedMs } of instances) if (launchedMs !== null) seen.types.add(poolParts(pool).type);
         const events = await bench.store.events(0, 100_000);
         const isReached = events.some((e) => e.type === 'spending-limit' && e.data['percent'] === 100);
+        seen.ahead += events.filter((e) => e.type === 'instance-requested' && e.text.includes('drawn ahead')).length;
         seen.boundByMoney += isReached ? 1 : 0;
         seen.finished += late ? 0 : 1;
       },

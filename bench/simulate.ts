@@ -1,8 +1,8 @@
 /**
  * Speed of the simulator: events per second, peak memory, and the solver's share of the time.
  *
- *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S] [--market
- *   FILE|FOLDER]
+ *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S]
+ *   [--market FILE|FOLDER] [--references]
  *
  * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`. milp: the same under
  * `ebbtide`, whose solver stops by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs.
@@ -14,6 +14,7 @@
  * decisions, seconds; `--from-s` and `--to-s` select a part of the trace. Requests are fractions of the market's
  * largest machine: 16 vCPUs, and 64 GiB by assumption. Each run is a thread of its own process, as in `ebb simulate`,
  * one after the other: peak memory is that of the process. Processor time counts all its threads. Judges nothing.
+ * `--references`: with the on-demand reference and the lower bound that `ebb simulate` computes after a run.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -34,6 +35,7 @@ const { values: args } = parseArgs({
     'from-s': { type: 'string' },
     'to-s': { type: 'string' },
     market: { type: 'string' },
+    references: { type: 'boolean', default: false },
     order: { type: 'string' },
   },
 });
@@ -75,6 +77,7 @@ function orderOf(preset: string, path: string, over: Partial<RunOrder> = {}): Ru
     vcpus: Number(args.vcpus),
     minGapS: Number(args.gap),
     setupS: 0,
+    references: args.references,
     log: null,
     ...over,
   };

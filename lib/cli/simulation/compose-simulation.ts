@@ -73,7 +73,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       seed: order.seed,
       minGapS: seconds(order.minGapS),
       setupS,
-      onAdmitted: admitted.add,
+      ...(order.references && { onAdmitted: admitted.add }),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
       signal,
@@ -83,7 +83,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     const of = { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs };
     const scene = { trace, config, fromMs, toMs, setupS };
     // A run that was cut short has done another part of its work than the references are of.
-    const references = result.ended === 'aborted' ? null : referencesOf(admitted.jobs, scene);
+    const isWhole = order.references && result.ended !== 'aborted';
+    const references = isWhole ? referencesOf(admitted.jobs, scene) : null;
     const outcome = outcomeOf(result, { ...of, ...(references && { references }) });
     return {
       outcome,

@@ -53,6 +53,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     toMs: options.to ?? null,
     ...termsOf(options, { settings, record, trace }),
     setupS: options.setup,
+    references: true,
     log: files.log,
   };
   const windows = windowsOf(options, trace, market === null);

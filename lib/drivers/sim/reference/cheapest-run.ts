@@ -13,6 +13,7 @@
  *   shorter than c counts as negative work, which only lowers g. g is concave; thirds find a good m.
  *   O(STEPS x changes x pools).
  */
+import { once } from '../../../kernel/once.ts';
 import { piecesWithin, type Piece, type Rates, type Span } from './rates.ts';
 
 export interface SharedRates {
@@ -61,17 +62,51 @@ const EPSILON_MS = 1e-6;
  */
 export function cheapestRuns(pools: readonly SharedRates[], window: Span): (lengthMs: number) => number {
   const stretches = pools
-    .flatMap(({ rates, share }) => stretchesOf(piecesWithin(rates, window)).map((pieces) => ({ pieces, share })))
-    .map((s) => ({ ...s, least: s.share * s.pieces.reduce((rate, p) => Math.min(rate, p.rate), Infinity) }))
-    .sort((a, b) => a.least - b.least);
+    .flatMap(({ rates, share }) => stretchesOf(piecesWithin(rates, window)).map((pieces) => stretchOf(pieces, share)))
+    .sort((a, b) => a.leastRate - b.leastRate);
   return (lengthMs) => {
     let least = Infinity;
-    for (const { pieces, share, least: rate } of stretches) {
-      if (rate * lengthMs >= least) break;
-      least = Math.min(least, share * cheapestWithin(pieces, lengthMs));
+    for (const stretch of stretches) {
+      if (stretch.leastRate * lengthMs >= least) break;
+      least = Math.min(least, stretch.share * cheapestWithin(stretch.sums(), lengthMs));
     }
     return least;
   };
+}
+
+/** Time without a break in one pool, with the least rate times the share. Most are never cheaper than another. */
+interface Stretch {
+  readonly share: number;
+  readonly leastRate: number;
+  readonly sums: () => Sums;
+}
+
+interface Sums {
+  /** Changes of the rate, from the beginning to the end. */
+  readonly edgeMs: Float64Array;
+  /** Rate from each edge on. */
+  readonly rate: Float64Array;
+  /** Cost from the beginning to each edge. */
+  readonly usdBefore: Float64Array;
+}
+
+function stretchOf(pieces: readonly Piece[], share: number): Stretch {
+  let least = Infinity;
+  for (const { rate } of pieces) least = Math.min(least, rate);
+  return { share, leastRate: share * least, sums: once(() => sumsOf(pieces)) };
+}
+
+function sumsOf(pieces: readonly Piece[]): Sums {
+  const edgeMs = new Float64Array(pieces.length + 1);
+  const rate = new Float64Array(pieces.length);
+  const usdBefore = new Float64Array(pieces.length + 1);
+  edgeMs[0] = pieces[0]?.fromMs ?? 0;
+  pieces.forEach((p, i) => {
+    rate[i] = p.rate;
+    edgeMs[i + 1] = p.toMs;
+    usdBefore[i + 1] = (usdBefore[i] ?? 0) + p.rate * (p.toMs - p.fromMs);
+  });
+  return { edgeMs, rate, usdBefore };
 }
 
 /** Pieces that follow one another without a break. */
@@ -85,23 +120,26 @@ function stretchesOf(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
   return stretches;
 }
 
-function cheapestWithin(stretch: readonly Piece[], lengthMs: number): number {
-  const [fromMs, toMs] = [stretch[0]?.fromMs ?? 0, stretch.at(-1)?.toMs ?? 0];
+/** The least of runs that begin at an edge, and of those that end at one. */
+function cheapestWithin({ edgeMs, rate, usdBefore }: Sums, lengthMs: number): number {
+  const last = edgeMs.length - 1;
+  const [fromMs, toMs] = [edgeMs[0] ?? 0, edgeMs[last] ?? 0];
   if (toMs - fromMs < lengthMs - EPSILON_MS) return Infinity;
-  // Cost from the beginning of the stretch to each edge.
-  const edges = [fromMs, ...stretch.map((p) => p.toMs)];
-  let usd = 0;
-  const before = [0, ...stretch.map((p) => (usd += p.rate * (p.toMs - p.fromMs)))];
+  /** Cost up to `t`, which lies in the piece from this edge on. */
   const upTo = (t: number, at: number): number =>
-    (before[at] ?? 0) + (stretch[Math.min(at, stretch.length - 1)]?.rate ?? 0) * (t - (edges[at] ?? 0));
-  const starts = [...edges, ...edges.map((t) => t - lengthMs)]
-    .filter((t) => t >= fromMs && t + lengthMs <= toMs + EPSILON_MS)
-    .sort((a, b) => a - b);
-  let [low, high, least] = [0, 0, Infinity];
-  for (const start of starts) {
-    while ((edges[low + 1] ?? Infinity) <= start) low++;
-    while ((edges[high + 1] ?? Infinity) <= start + lengthMs) high++;
-    least = Math.min(least, upTo(Math.min(toMs, start + lengthMs), high) - upTo(start, low));
+    (usdBefore[at] ?? 0) + (rate[Math.min(at, last - 1)] ?? 0) * (t - (edgeMs[at] ?? 0));
+  let least = Infinity;
+  for (let i = 0, end = 0; i <= last; i++) {
+    const untilMs = Math.min(toMs, (edgeMs[i] ?? 0) + lengthMs);
+    if ((edgeMs[i] ?? 0) + lengthMs > toMs + EPSILON_MS) break;
+    while (end < last && (edgeMs[end + 1] ?? Infinity) <= untilMs) end++;
+    least = Math.min(least, upTo(untilMs, end) - (usdBefore[i] ?? 0));
+  }
+  for (let i = 0, begin = 0; i <= last; i++) {
+    const startMs = (edgeMs[i] ?? 0) - lengthMs;
+    if (startMs < fromMs) continue;
+    while (begin < last && (edgeMs[begin + 1] ?? Infinity) <= startMs) begin++;
+    least = Math.min(least, (usdBefore[i] ?? 0) - upTo(startMs, begin));
   }
   return least;
 }

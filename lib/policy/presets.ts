@@ -6,8 +6,8 @@ const LSTM = '2026-11-21-lstm';
 
 export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly about: string }>> = {
   ebbtide: {
-    about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification',
-    estimate: 'jvupredict',
+    about: 'the default: recurring runs, one MILP, Stratus packing, Tributary diversification',
+    estimate: 'recurring',
     value: 'jvusched',
     appraise: 'cost-and-risk',
     move: 'guard-and-return',

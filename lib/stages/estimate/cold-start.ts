@@ -27,10 +27,16 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
  * from cycle to cycle, and results derived from it can be cached as well.
  */
 export class HintedForecasts {
+  readonly #isHintWeighed: boolean;
   readonly #answers = new WeakMap<Stage, Answer>();
   /** Cold starts by the history of all jobs: the same for every unknown job. */
   readonly #coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
   readonly #doubles = new Doubles();
+
+  /** `isHintWeighed`: what is known of a job with a hint has weighed it already. */
+  constructor({ isHintWeighed = false }: { readonly isHintWeighed?: boolean } = {}) {
+    this.#isHintWeighed = isHintWeighed;
+  }
 
   /** Neither argument may be changed afterwards. */
   of(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
@@ -57,7 +63,7 @@ export class HintedForecasts {
     const hint = stage.expectedRuntimeS;
     if (evidence === undefined) return history;
     const runs = evidence.samples;
-    if (hint !== null) {
+    if (hint !== null && !this.#isHintWeighed) {
       if (evidence.broad) return withoutHistory(stage);
       if (runs >= ENOUGH_RUNS) return history;
       const weight = runs / (runs + HINT_RUNS);
@@ -97,9 +103,8 @@ export class HintedForecasts {
 /** Cache for all estimate policies of an engine. */
 export const HINTED = slot(() => new HintedForecasts());
 
-/** The same for a stage that is asked about once. */
-export const forecastFrom = (history: RuntimeForecast | null, stage: Stage): RuntimeForecast =>
-  new HintedForecasts().of(history, stage);
+/** The same where the history has weighed the hint. */
+export const WEIGHED = slot(() => new HintedForecasts({ isHintWeighed: true }));
 
 interface Answer {
   readonly history: RuntimeForecast | null;

@@ -99,7 +99,12 @@ function timed(log: Log, name: Name) {
 /** Scores of the runs from `scoredFrom` on; learned from are those from `learnedFrom` on. */
 interface Part {
   readonly learnedFrom: number;
-  readonly scores: readonly { readonly name: string; readonly from: number; readonly to: number; readonly of: Scores }[];
+  readonly scores: readonly {
+    readonly name: string;
+    readonly from: number;
+    readonly to: number;
+    readonly of: Scores;
+  }[];
 }
 
 function replay(log: Log, name: Name, { learnedFrom, scores }: Part): ReadonlyMap<string, number> {
@@ -130,7 +135,10 @@ function replay(log: Log, name: Name, { learnedFrom, scores }: Part): ReadonlyMa
 const pointOf = ({ evidence, basis, runtime }: RuntimeForecast): number =>
   evidence !== undefined ? raw(evidence.pointS) : basis === 'hint' ? raw(quantile(runtime, 0.5)) : NaN;
 
-function rivalsOf(log: Log, from: number): { readonly all: readonly RivalScore[]; readonly warm: readonly RivalScore[] } {
+function rivalsOf(
+  log: Log,
+  from: number,
+): { readonly all: readonly RivalScore[]; readonly warm: readonly RivalScore[] } {
   const [all, warm] = [new Rivals(), new Rivals()];
   for (const event of eventsOf(log, options.order)) {
     const i = event < 0 ? ~event : event;

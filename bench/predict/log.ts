@@ -22,7 +22,17 @@ export interface Log {
 }
 
 const MOST_JOBS = 700_000;
-const COLUMNS = { id: 0, user: 1, program: 2, name: 3, class: 4, submit: 5, lastSchedule: 7, end: 8, event: 9 } as const;
+const COLUMNS = {
+  id: 0,
+  user: 1,
+  program: 2,
+  name: 3,
+  class: 4,
+  submit: 5,
+  lastSchedule: 7,
+  end: 8,
+  event: 9,
+} as const;
 
 /** The tables are numbers and words without commas (SOURCE.txt): no quoting to parse. */
 async function* rows(file: string): AsyncGenerator<readonly string[]> {
@@ -93,8 +103,8 @@ async function googleSizes(file: string): Promise<ReadonlyMap<string, Size>> {
 }
 
 /**
- * Any other log that `ebb simulate` reads: one run for each stage, of its first task, that begins when the stages before
- * it have ended. Nothing waits for room: when a run ends decides only who learns of it.
+ * Any other log that `ebb simulate` reads: one run for each stage, of its first task. It begins when the stages before it
+ * have ended. Nothing waits for room: when a run ends decides only who learns of it.
  */
 export async function workloadLog(name: string, path: string): Promise<Log> {
   const workload = await openWorkload(path, { seed: 1 });

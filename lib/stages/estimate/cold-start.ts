@@ -7,6 +7,8 @@ import { wordsForDuration } from './predictor.ts';
 
 /** Weight of a hint, in runs: beside one run of the job itself it has two thirds of the weight, beside 18 a tenth. */
 const HINT_RUNS = 2;
+/** Features that any owner's jobs share. */
+const OF_ANYONE: ReadonlySet<string> = new Set(['all', 'label+size']);
 /** The prior weighs as much as this many runs of other jobs. */
 const PRIOR_RUNS = 2;
 /** Runs from which a specific history is used alone: the hint's weight would be below a tenth. */
@@ -76,7 +78,7 @@ export class HintedForecasts {
           `of ${wordsForDuration(hint)}`,
       };
     }
-    if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
+    if (!evidence.broad || (!OF_ANYONE.has(evidence.feature) && stage.checkpoint !== null)) return history;
     let known = this.#coldStarts.get(history);
     if (known === undefined) this.#coldStarts.set(history, (known = this.#coldStart(history, evidence)));
     return known;
@@ -86,10 +88,9 @@ export class HintedForecasts {
     history: RuntimeForecast,
     { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
   ): RuntimeForecast {
-    const whose =
-      feature === 'all'
-        ? 'no earlier run has this owner, name or program; assumed to be like any other job'
-        : 'no earlier run has this name or program; assumed to be like others of its owner';
+    const whose = OF_ANYONE.has(feature)
+      ? 'no earlier run has this owner, name or program; assumed to be like any other job'
+      : 'no earlier run has this name or program; assumed to be like others of its owner';
     const weight = samples / (samples + PRIOR_RUNS);
     return {
       ...history,

@@ -1,10 +1,10 @@
 /**
  * Hit rates of features: the share of predictions within a factor of two, by lookup, age of the history and pick, over
- * all histories. They are the prior of a history that has predicted little itself, so that a feature which tells
- * nothing here (a label that varies, a job name that is shared) loses to one that does.
+ * all histories; and mean errors likewise. They are the prior of a history that has predicted little itself, so that a
+ * feature which tells nothing here (a label that varies, a job name that is shared) loses to one that does.
  */
 import { z } from 'zod';
-import { PICK_COUNT } from './recent-runs.ts';
+import { cappedError, isHit, PICK_COUNT } from './recent-runs.ts';
 
 /**
  * Weight of that prior, in predictions: half of the weight that a history's own record can reach. 5 and 10 cost 0.3 and
@@ -19,7 +19,13 @@ const UNKNOWN = 2;
 /** Runs from which a history is of each age. */
 const AGES = [1, 2, 3, 5, 10] as const;
 const AGE_BY_RUNS = Int8Array.from({ length: 11 }, (_, runs) => AGES.findLastIndex((from) => runs >= from));
-const STRIDE = 1 + PICK_COUNT;
+/** Layout of a tally: decayed numbers. */
+const JUDGED = 0;
+const ERROR = 1;
+const HITS = 2;
+const STRIDE = HITS + PICK_COUNT;
+/** Error of which nothing is known: a factor of 1.5. */
+const UNKNOWN_ERROR = 0.4;
 
 /** Hits expected of guesses of which none is known: nine in ten (prior.ts), with the weight of ten. */
 const GUESS_HITS = 0.9;
@@ -33,7 +39,6 @@ const tallies = z.strictObject({
 });
 
 export class HitRates {
-  /** Decayed numbers: judged, then hits of each pick. */
   readonly #tallies: Float64Array;
   readonly #guesses = { hits: 0, judged: 0 };
 
@@ -44,16 +49,26 @@ export class HitRates {
   /** Expected hit rate of a pick of histories that have `runs` runs. */
   of(lookup: number, runs: number, pick: number): number {
     const at = placeOf(lookup, runs);
-    const judged = this.#tallies[at] as number;
-    return ((this.#tallies[at + 1 + pick] as number) + UNKNOWN / 2) / (judged + UNKNOWN);
+    const judged = this.#tallies[at + JUDGED] as number;
+    return ((this.#tallies[at + HITS + pick] as number) + UNKNOWN / 2) / (judged + UNKNOWN);
   }
 
-  judge(lookup: number, runs: number, hits: readonly boolean[]): void {
+  /** Expected error of their centre, as logarithm. */
+  errorOf(lookup: number, runs: number): number {
+    const at = placeOf(lookup, runs);
+    const judged = this.#tallies[at + JUDGED] as number;
+    return ((this.#tallies[at + ERROR] as number) + UNKNOWN * UNKNOWN_ERROR) / (judged + UNKNOWN);
+  }
+
+  /** The next run of a history with `runs` runs, for which each pick predicted one of `predicted`. */
+  judge(lookup: number, runs: number, logS: number, predicted: readonly number[]): void {
     const at = placeOf(lookup, runs);
     const t = this.#tallies;
-    t[at] = (t[at] as number) * DECAY + 1;
+    t[at + JUDGED] = (t[at + JUDGED] as number) * DECAY + 1;
+    t[at + ERROR] = (t[at + ERROR] as number) * DECAY + cappedError(predicted[0] ?? NaN, logS);
     for (let pick = 0; pick < PICK_COUNT; pick++) {
-      t[at + 1 + pick] = (t[at + 1 + pick] as number) * DECAY + ((hits[pick] ?? false) ? 1 : 0);
+      const hit = isHit(predicted[pick] ?? NaN, logS) ? 1 : 0;
+      t[at + HITS + pick] = (t[at + HITS + pick] as number) * DECAY + hit;
     }
   }
 
@@ -71,7 +86,7 @@ export class HitRates {
     return JSON.stringify({ v: 1, g: [this.#guesses.hits, this.#guesses.judged], t: [...this.#tallies] });
   }
 
-  /** False if the text is not what `encode` writes. Tallies of another set of features are left out: they are priors. */
+  /** False if the text is not what `encode` writes. Tallies of other features are left out: they are only priors. */
   decode(text: string): boolean {
     let json: unknown;
     try {

@@ -38,11 +38,11 @@ type Line = z.infer<typeof line>;
 /** Histories of JVuPredict that recent runs begin with where they are not stored yet: those with the most runs. */
 const MOST_ADOPTED = 4096;
 /** Features that mean the same to both. */
-const ADOPTED = new Set(['owner+job', 'job', 'owner+program', 'program', 'owner', 'all']);
+const ADOPTED: ReadonlySet<string> = new Set(['owner+job', 'job', 'owner+program', 'program', 'owner', 'all']);
 
 /** How a run is learned. */
 export interface Taught {
-  /** False: JVuPredict alone learns it. It learns from each task, recent runs from some tasks of a job. Default: true. */
+  /** False: JVuPredict alone learns it, as it learns from every task. Default: true. */
   readonly isSample?: boolean;
 }
 

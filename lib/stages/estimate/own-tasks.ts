@@ -17,7 +17,10 @@ const EARLIER_RUNS = 1;
  * cached for as long as the record of ended tasks exists.
  */
 export class OwnTasks {
-  readonly #answers = new WeakMap<RunningTimes, { readonly before: RuntimeForecast; readonly answer: RuntimeForecast }>();
+  readonly #answers = new WeakMap<
+    RunningTimes,
+    { readonly before: RuntimeForecast; readonly answer: RuntimeForecast }
+  >();
   readonly #doubles = new Doubles();
   readonly #smoother = new Smoother(this.#doubles);
 
@@ -35,7 +38,8 @@ export class OwnTasks {
     const weight = EARLIER_RUNS / (count + EARLIER_RUNS);
     const runtime = blend(before.runtime, weight, this.#smoothed(times), this.#doubles);
     const pointS = meanTime(times);
-    const ended = count === 1 ? '1 task of this job has ended, after' : `${count} tasks of this job have ended, after a mean of`;
+    const ended =
+      count === 1 ? '1 task of this job has ended, after' : `${count} tasks of this job have ended, after a mean of`;
     return {
       runtime: capped(runtime, timeoutS, this.#doubles),
       basis: 'history',

@@ -13,14 +13,15 @@ const row = z
     v: z.literal(1),
     n: z.int().positive(),
     j: z.number().nonnegative(),
+    e: z.number().nonnegative(),
     h: z.array(z.number().nonnegative()).length(PICK_COUNT),
     r: z.array(z.number()).min(1).max(RUNS),
   })
   .refine(({ n, r }) => r.length === Math.min(n, RUNS), 'runs do not fit the count');
 
 /** One history as text. Numbers keep all their digits, so decoding gives the same state. */
-export const encodeRecent = ({ n, judged, hits, runs }: RecentState): string =>
-  JSON.stringify({ v: 1, n, j: judged, h: hits, r: runs });
+export const encodeRecent = ({ n, judged, error, hits, runs }: RecentState): string =>
+  JSON.stringify({ v: 1, n, j: judged, e: error, h: hits, r: runs });
 
 /** Throws `store.corrupt` when the text is not what `encodeRecent` writes. */
 export function decodeRecent(key: string, text: string): RecentState {
@@ -32,12 +33,12 @@ export function decodeRecent(key: string, text: string): RecentState {
   }
   const parsed = row.safeParse(json);
   if (!parsed.success) throw corrupt(key, z.prettifyError(parsed.error));
-  const { n, j, h, r } = parsed.data;
-  return { n, judged: j, hits: h, runs: r };
+  const { n, j, e, h, r } = parsed.data;
+  return { n, judged: j, error: e, hits: h, runs: r };
 }
 
 /** A history of JVuPredict as recent runs: its last 20, none of them predicted yet. */
 export function recentOf({ recent }: HistoryState): RecentState {
   const runs = recent.map((s) => Math.round(Math.log(s) * 1e4) / 1e4);
-  return { n: runs.length, judged: 0, hits: Array.from({ length: PICK_COUNT }, () => 0), runs };
+  return { n: runs.length, judged: 0, error: 0, hits: Array.from({ length: PICK_COUNT }, () => 0), runs };
 }

@@ -23,13 +23,18 @@ export const PICK_COUNT = PICKS.length;
 const FACTOR = Math.LN2;
 export const isHit = (predicted: number, logS: number): boolean => Math.abs(predicted - logS) <= FACTOR + 1e-9;
 
-/** Weight of a past prediction relative to the one after it, in the hit rate. */
+/** Weight of a past prediction relative to the one after it, in the hit rate and in the error. */
 export const HIT_DECAY = 0.9;
+/** A factor of four: whatever misses by more misses. */
+const MOST_ERROR = 2 * FACTOR;
+export const cappedError = (predicted: number, logS: number): number =>
+  Math.min(MOST_ERROR, Math.abs(predicted - logS));
 
 // Layout of a slot, in doubles.
 const N = 0;
 const JUDGED = 1;
-const HITS = 2;
+const ERROR = 2;
+const HITS = 3;
 const CENTRE = HITS + PICK_COUNT;
 const RING = CENTRE + 1;
 const STRIDE = RING + RUNS;
@@ -45,8 +50,9 @@ const WEIGHT = weights(RECENCY);
 export interface RecentState {
   /** Runs ever. */
   readonly n: number;
-  /** Decayed number of judged predictions, and hits of each pick. */
+  /** Decayed number of judged predictions, sum of the errors of the centre, and hits of each pick. */
   readonly judged: number;
+  readonly error: number;
   readonly hits: readonly number[];
   /** Logarithms of seconds, oldest first, at most RUNS. */
   readonly runs: readonly number[];
@@ -86,6 +92,11 @@ export class RecentRuns {
     return this.#slots[slot * STRIDE + HITS + pick] as number;
   }
 
+  /** Decayed sum of the errors of the centre, as logarithms, each at most MOST_ERROR. */
+  error(slot: number): number {
+    return this.#slots[slot * STRIDE + ERROR] as number;
+  }
+
   /** Next prediction of a pick, as logarithm. */
   prediction(slot: number, pick: number): number {
     const o = slot * STRIDE;
@@ -101,6 +112,7 @@ export class RecentRuns {
     const n = f[o + N] as number;
     if (n > 0) {
       f[o + JUDGED] = (f[o + JUDGED] as number) * HIT_DECAY + 1;
+      f[o + ERROR] = (f[o + ERROR] as number) * HIT_DECAY + cappedError(this.prediction(slot, 0), logS);
       for (let pick = 0; pick < PICK_COUNT; pick++) {
         const hit = isHit(this.prediction(slot, pick), logS) ? 1 : 0;
         f[o + HITS + pick] = (f[o + HITS + pick] as number) * HIT_DECAY + hit;
@@ -190,13 +202,14 @@ export class RecentRuns {
     return {
       n,
       judged: f[o + JUDGED] as number,
+      error: f[o + ERROR] as number,
       hits: [...f.subarray(o + HITS, o + HITS + PICK_COUNT)],
       runs: Array.from({ length: count }, (_, i) => f[o + RING + ((n - count + i) % RUNS)] as number),
     };
   }
 
   /** Replaces the slot's content. */
-  write(slot: number, { n, judged, hits, runs }: RecentState): void {
+  write(slot: number, { n, judged, error, hits, runs }: RecentState): void {
     this.clear(slot);
     const o = slot * STRIDE;
     const f = this.#slots;
@@ -207,6 +220,7 @@ export class RecentRuns {
     }
     f[o + N] = n;
     f[o + JUDGED] = judged;
+    f[o + ERROR] = error;
     f.set(hits, o + HITS);
     f[o + CENTRE] = this.#centre(slot);
   }

@@ -13,16 +13,30 @@ import { decodeRecent, encodeRecent, RECENT_PREFIX, TALLIES_KEY } from './recent
 import { isHit, PICK_COUNT, PICKS, RecentRuns, RUNS, type RecentState } from './recent-runs.ts';
 
 const SET = new FeatureSet(RECURRING_FEATURES);
-const FEATURE_AT = RECURRING_FEATURES.map((f) => f.isRelative ?? false);
-const IS_RELATIVE = Array.from(SET.featureOf, (feature) => FEATURE_AT[feature] ?? false);
+const IS_RELATIVE = Array.from(SET.featureOf, (feature) => RECURRING_FEATURES[feature]?.isRelative ?? false);
+/** Relative features come last. */
+const FIRST_RELATIVE = IS_RELATIVE.indexOf(true);
 const GUESSES_OF_OWNER = SET.featureOf.indexOf(RECURRING_FEATURES.findIndex((f) => f.name === 'guesses:owner'));
 
 /**
- * A last run, or a guess, must have hit this much more often than the centre of a history: among many candidates some
- * seem better by luck. 0.5 points within 2x on the first half of the Google trace.
+ * A last run or a broad history must hit this much more often than the centre of a specific history: among many
+ * candidates some seem better by luck (for last runs 0.5 points within 2x on the first half of the Google trace).
  */
 const MARGIN = 0.05;
-/** A broad history says enough of a job where this share of at least PROVEN_RUNS predictions was within a factor of two. */
+/** Candidates' handicaps, by lookup and pick. */
+const HANDICAP = Array.from(SET.featureOf, (feature) => {
+  const isBroad = RECURRING_FEATURES[feature]?.broad ?? false;
+  return PICKS.map((pick) => (pick === 'last' ? MARGIN : 0) + (isBroad ? MARGIN : 0));
+});
+/** Weight, in predictions, of the error that is usual for a feature and age. */
+const ERROR_PRIOR = 3;
+/** Weight of a first guess, in runs of the job itself: one run weighs as much as it. */
+const GUESS_RUNS = 1;
+/** Share of right guesses from which a guess tells more than what is known of all jobs. */
+const TRUSTED = 0.5;
+/** Runs of the job itself from which a first guess says nothing more. */
+const ENOUGH_RUNS = 10;
+/** A broad history says enough of a job where it has hit this often, in at least PROVEN_RUNS predictions. */
 const PROVEN = 0.8;
 const PROVEN_RUNS = 3;
 /** Same bound as JvuPredict's: 40 MB if it were ever full. */
@@ -44,8 +58,9 @@ interface Choice {
  * highest share predicts (the scheme of JamaisVu section 3.3, which takes the lowest NRMSE: a few outliers rule that).
  * A young history borrows the hit rate that histories of its feature and age had so far (HitRates).
  *
- * Guesses of users compete in the same way: their histories are of running time over guess, so bias and spread are
- * learned by owner. An owner's first guess counts as the guesses of all did, and is blended with the owner's history.
+ * Guesses of users compete as well: their histories are of running time over guess, so bias and spread are learned by
+ * owner. The best of them and the best other history are compared by their mean errors: both mostly hit, and the
+ * sharper one is wanted. An owner's first guess counts as the guesses of all did; it never replaces the owner's history.
  *
  * Lifecycle, rows and crashes: FeatureValues; the hit rates of features are one more row. Memory: at most
  * `maxFeatureValues` slots of 0.3 kB. `predict` is O(features), `learn` O(features x RUNS).
@@ -87,18 +102,21 @@ export class RecurringRuns implements RuntimeHistory {
   predict(features: JobFeatures): RuntimeForecast | null {
     const guess = features.expectedRuntimeS;
     this.#values.resolve(features);
-    const best = this.#best();
+    const best = this.#best(false);
     if (guess === undefined) return best === null ? null : this.#forecast(best, 0);
-    const guessScore = this.#rates.ofGuesses() - MARGIN;
-    const isFirst = this.#values.find(GUESSES_OF_OWNER) === -1;
-    if (best !== null && (!isFirst || best.score >= guessScore)) return this.#forecast(best, raw(guess));
-    return this.#firstGuess(guess, best, guessScore);
+    const judged = this.#best(true);
+    if (judged !== null && this.#values.find(GUESSES_OF_OWNER) !== -1) {
+      const isSharper = best === null || this.#meanError(judged) < this.#meanError(best);
+      return this.#forecast(isSharper ? judged : best, raw(guess));
+    }
+    return this.#firstGuess(guess, best, judged);
   }
 
-  #best(): Choice | null {
+  /** Best history of running times, or of running times relative to the guess. */
+  #best(isRelative: boolean): Choice | null {
     let best: { lookup: number; slot: number; pick: number } | null = null;
     let highest = -Infinity;
-    for (let lookup = 0; lookup < SET.lookups; lookup++) {
+    for (let lookup = isRelative ? FIRST_RELATIVE : 0; lookup < (isRelative ? SET.lookups : FIRST_RELATIVE); lookup++) {
       const slot = this.#values.find(lookup);
       if (slot === -1) continue;
       const judged = this.#runs.judged(slot);
@@ -106,7 +124,7 @@ export class RecurringRuns implements RuntimeHistory {
       for (let pick = 0; pick < PICK_COUNT; pick++) {
         const prior = this.#rates.of(lookup, runs, pick);
         const score = (this.#runs.hits(slot, pick) + HIT_PRIOR * prior) / (judged + HIT_PRIOR);
-        const fair = score - (pick > 0 ? MARGIN : 0) - ((IS_RELATIVE[lookup] as boolean) ? MARGIN : 0);
+        const fair = score - (HANDICAP[lookup]?.[pick] ?? 0);
         if (fair > highest + 1e-9) {
           highest = fair;
           best = { lookup, slot, pick };
@@ -114,6 +132,12 @@ export class RecurringRuns implements RuntimeHistory {
       }
     }
     return best === null ? null : { ...best, score: highest };
+  }
+
+  /** Expected error of the centre. */
+  #meanError({ lookup, slot }: Choice): number {
+    const prior = this.#rates.errorOf(lookup, this.#runs.count(slot));
+    return (this.#runs.error(slot) + ERROR_PRIOR * prior) / (this.#runs.judged(slot) + ERROR_PRIOR);
   }
 
   #forecast({ lookup, slot, pick }: Choice, guessS: number): RuntimeForecast {
@@ -145,20 +169,30 @@ export class RecurringRuns implements RuntimeHistory {
   }
 
   /**
-   * A guess of an owner of whom no guess was judged yet. It does not replace what is known of the owner: both are
-   * weighed by the odds that they hit. What is known of all jobs says nothing beside it.
+   * A guess of an owner of whom no guess was judged yet: as guesses of others were (`judged`), else as it stands. It is
+   * blended with the owner's history of the job by number of runs, and with any other history by the odds that either
+   * hits. What is known of all jobs says nothing beside a guess, unless guesses mostly miss.
    */
-  #firstGuess(guess: Seconds, best: Choice | null, guessScore: number): RuntimeForecast {
-    const alone = this.#guessAlone(guess);
-    if (best === null || (IS_RELATIVE[best.lookup] as boolean) || isOfAnyone(best.lookup)) return alone;
-    const weight = odds(best.score) / (odds(best.score) + odds(guessScore));
-    const rounded = Math.round(weight * 20) / 20;
-    if (rounded === 0) return alone;
+  #firstGuess(guess: Seconds, best: Choice | null, judged: Choice | null): RuntimeForecast {
+    const score = Math.max(this.#rates.ofGuesses(), judged?.score ?? 0);
+    const isTrusted = judged === null || this.#rates.ofGuesses() === score;
+    const alone = isTrusted ? this.#guessAlone(guess) : this.#forecast(judged, raw(guess));
+    const feature = best === null ? undefined : SET.features[SET.featureOf[best.lookup] as number];
+    if (best === null || feature === undefined) return alone;
+    const isOfOwner = feature.of.includes('owner');
+    if (feature.broad && !isOfOwner && score >= TRUSTED) return alone;
     const history = this.#forecast(best, 0);
-    return this.#remembered(best.slot, -10 - raw(guess) - rounded, () => ({
-      runtime: blend(history.runtime, rounded, alone.runtime, this.#doubles),
-      basis: 'hint',
-      reason: `${alone.reason}; weighs ${Math.round((1 - rounded) * 100)} % beside the ${history.reason}`,
+    const runs = this.#runs.count(best.slot);
+    const isOwn = isOfOwner && history.evidence?.broad === false;
+    if (isOwn && runs >= ENOUGH_RUNS) return history;
+    const share = isOwn ? runs / (runs + GUESS_RUNS) : odds(best.score) / (odds(best.score) + odds(score));
+    // In steps of 5 %, so that a forecast stays the same while the hit rates hardly move.
+    const weight = Math.round(share * 20) / 20;
+    const key = (isTrusted ? -10 : -20) - raw(guess) - weight;
+    return this.#remembered(best.slot, key, () => ({
+      ...(weight >= 0.5 ? history : alone),
+      runtime: blend(history.runtime, weight, alone.runtime, this.#doubles),
+      reason: `${alone.reason}; weighs ${Math.round((1 - weight) * 100)} % beside the ${history.reason}`,
     }));
   }
 
@@ -196,7 +230,7 @@ export class RecurringRuns implements RuntimeHistory {
       const runs = this.#runs.count(slot);
       if (runs > 0) {
         const [centre, last] = [this.#runs.prediction(slot, 0), this.#runs.prediction(slot, 1)];
-        this.#rates.judge(lookup, runs, [isHit(centre, value), isHit(last, value)]);
+        this.#rates.judge(lookup, runs, value, [centre, last]);
       }
       this.#runs.add(slot, value);
     });
@@ -234,16 +268,25 @@ export class RecurringRuns implements RuntimeHistory {
 /** Runs that the weights of a last run are worth: Kish's number of 1, 1/2, 1/4 .. */
 const WORTH_OF_LAST = 3;
 
-const isOfAnyone = (lookup: number): boolean => !(SET.features[SET.featureOf[lookup] as number]?.of ?? []).includes('owner');
-
 const odds = (p: number): number => p / (1 - Math.min(p, 0.99));
 
 function reasonOf(
   words: string,
-  facts: { readonly pick: number; readonly samples: number; readonly hitRate: number | undefined; readonly pointS: number },
+  facts: {
+    readonly pick: number;
+    readonly samples: number;
+    readonly hitRate: number | undefined;
+    readonly pointS: number;
+  },
 ): string {
   const { samples, hitRate } = facts;
-  const runs = facts.pick === 1 ? `last of ${samples} earlier runs` : samples === 1 ? 'the 1 earlier run' : `${samples} earlier runs`;
-  const record = hitRate === undefined ? '' : `, ${Math.round(hitRate * 100)} % of past forecasts within a factor of two`;
+  const runs =
+    facts.pick === 1
+      ? `last of ${samples} earlier runs`
+      : samples === 1
+        ? 'the 1 earlier run'
+        : `${samples} earlier runs`;
+  const record =
+    hitRate === undefined ? '' : `, ${Math.round(hitRate * 100)} % of past forecasts within a factor of two`;
   return `${runs} with the same ${words}: about ${wordsForDuration(seconds(facts.pointS))}${record}`;
 }

@@ -10,10 +10,13 @@ import { distributionOf, type Distribution, type Doubles } from '../../domain/di
  */
 export const MOST_BANDWIDTH = 0.2;
 const LEAST_BANDWIDTH = 0.02;
-/** Silverman, "Density Estimation", 1986, equation 3.28: bandwidth over spread x runs^(-1/5). */
-const SILVERMAN = 1.06;
+/**
+ * Bandwidth over spread x runs^(-1/5). Silverman, "Density Estimation", 1986, equation 3.31, has 0.9; with 0.8 the
+ * outer deciles are flat (below).
+ */
+const SHARPNESS = 0.8;
 /** Interquartile range of a normal, in standard deviations. */
-const NORMAL_IQR = 1.349;
+const NORMAL_IQR = 1.34;
 
 /**
  * Share of probability, in runs, for running times unlike any seen: log-normal about the runs' mean. Share and spread
@@ -76,7 +79,7 @@ function summary({ logS, weight, count }: WeightedRuns): Summary {
   // Kish's number of equal weights: few runs say little of their own spread.
   const runs = (total * total) / squares;
   const spread = Math.min(Math.sqrt(variance / total), (upper - lower) / NORMAL_IQR);
-  const wanted = SILVERMAN * spread * runs ** -0.2 + MOST_BANDWIDTH / (runs + 1);
+  const wanted = SHARPNESS * spread * runs ** -0.2 + MOST_BANDWIDTH / (runs + 1);
   return { total, mean, bandwidth: Math.min(MOST_BANDWIDTH, Math.max(LEAST_BANDWIDTH, wanted)) };
 }
 

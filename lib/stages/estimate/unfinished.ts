@@ -188,5 +188,4 @@ function sumOf(all: ReadonlySet<Alike>): Bounds {
   return sum;
 }
 
-const likenessOf = (f: JobFeatures): string =>
-  [f.owner, f.jobName, f.stage, f.program, sizeOf(f)].join('\n');
+const likenessOf = (f: JobFeatures): string => [f.owner, f.jobName, f.stage, f.program, sizeOf(f)].join('\n');

@@ -90,8 +90,8 @@ const UNKNOWN_RUNS = 2;
 /**
  * Number of runs that each point of a forecast stands for. The first and the last point of a history stand for unseen
  * times, together one run (unseen.ts). An exponential average knows hardly more than its last three runs: three of
- * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2). Smoothed forecasts name their
- * number of runs.
+ * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2). Smoothed forecasts name
+ * their number of runs.
  */
 function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
   const { weight } = runtime;

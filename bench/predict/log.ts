@@ -103,8 +103,8 @@ async function googleSizes(file: string): Promise<ReadonlyMap<string, Size>> {
 }
 
 /**
- * Any other log that `ebb simulate` reads: one run for each stage, of its first task. It begins when the stages before it
- * have ended. Nothing waits for room: when a run ends decides only who learns of it.
+ * Any other log that `ebb simulate` reads: one run for each stage, of its first task. It begins when the stages before
+ * it have ended. Nothing waits for room: when a run ends decides only who learns of it.
  */
 export async function workloadLog(name: string, path: string): Promise<Log> {
   const workload = await openWorkload(path, { seed: 1 });

@@ -65,7 +65,8 @@ export class HintedForecasts {
     const hint = stage.expectedRuntimeS;
     if (evidence === undefined) return history;
     const runs = evidence.samples;
-    if (hint !== null && !this.#isHintWeighed) {
+    if (hint !== null) {
+      if (this.#isHintWeighed) return history;
       if (evidence.broad) return withoutHistory(stage);
       if (runs >= ENOUGH_RUNS) return history;
       const weight = runs / (runs + HINT_RUNS);

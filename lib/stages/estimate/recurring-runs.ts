@@ -60,7 +60,7 @@ interface Choice {
  *
  * Guesses of users compete as well: their histories are of running time over guess, so bias and spread are learned by
  * owner. The best of them and the best other history are compared by their mean errors: both mostly hit, and the
- * sharper one is wanted. An owner's first guess counts as the guesses of all did; it never replaces the owner's history.
+ * sharper one is wanted. An owner's first guess counts as the guesses of all did, and is blended with what is known.
  *
  * Lifecycle, rows and crashes: FeatureValues; the hit rates of features are one more row. Memory: at most
  * `maxFeatureValues` slots of 0.3 kB. `predict` is O(features), `learn` O(features x RUNS).

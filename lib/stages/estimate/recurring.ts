@@ -15,7 +15,8 @@ const OWN_TASKS = slot(() => new OwnTasks());
 
 /**
  * Running times from recent runs of similar jobs and from the user's guess, corrected by its record
- * (recurring-runs.ts), from the job's own tasks that have ended (own-tasks.ts), and from a wide prior without any of them (cold-start.ts).
+ * (recurring-runs.ts), from the job's own tasks that have ended (own-tasks.ts), and from a wide prior without any of
+ * them (cold-start.ts).
  * Stages without checkpoints count unfinished runs too, as under `jvuPredict`.
  */
 export const recurring: EstimatePolicy = ({ snapshot, beliefs, memory }) => {

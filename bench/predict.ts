@@ -209,7 +209,7 @@ function groupsOf(log: Log, name: Name): readonly { readonly from: number; reado
 type Report = ReturnType<typeof report>;
 const percent = (x: number): string => `${(x * 100).toFixed(1)} %`;
 const line = (...cells: readonly (string | number)[]): void => {
-  console.log(cells.map((c, i) => (i === 0 ? String(c).padEnd(34) : String(c).padStart(12))).join(''));
+  console.log(cells.map((c, i) => (i === 0 ? String(c).padEnd(40) : String(c).padStart(12))).join(''));
 };
 
 function print(r: Report): void {
@@ -219,7 +219,7 @@ function print(r: Report): void {
     const cost = `${s.wallS.toFixed(2)} s wall, ${s.cpuS.toFixed(2)} s CPU; ${s.featureValues} feature-values`;
     console.log(`${name}: ${rate} (${cost}, ${Math.round(s.rssMiB)} MiB)`);
   }
-  line('', 'within 2x', 'within 10 %', 'pinball', '95 % covers', 'PIT 1st', 'PIT 10th');
+  line('', 'within 2x', 'median 10 %', 'pinball', '95 % covers', 'PIT 1st', 'PIT 10th');
   for (const { name, parts } of r.predictors) {
     for (const [part, s] of Object.entries(parts)) {
       const label = { whole: 'all', first: 'first half', warm: 'second half, warm', cold: 'second half, cold' }[part];
@@ -230,7 +230,10 @@ function print(r: Report): void {
   }
   if (r.log === 'google-2011') line('paper (section 6.2), all', percent(PAPER.within2x));
   for (const { name, groups } of r.predictors) {
-    for (const { from, of } of groups) line(`${name}, owners of ${from} runs or more`, percent(of.within2x), of.runs);
+    for (const [i, { from, of }] of groups.entries()) {
+      const to = groups[i + 1] === undefined ? ' and more' : ` to ${(groups[i + 1]?.from ?? 0) - 1}`;
+      line(`${name}, owners of ${from}${to} runs`, percent(of.within2x), `of ${of.runs}`);
+    }
   }
   for (const { name, within2x, unknown } of r.rivals?.all ?? []) {
     const warm = r.rivals?.warm.find((w) => w.name === name)?.within2x ?? NaN;

@@ -28,7 +28,6 @@ export class Scores {
   add(pointS: number, d: Distribution | null, truthS: number): void {
     this.runs++;
     this.#within2x += within(pointS, truthS, 2) ? 1 : 0;
-    this.#within10Percent += Math.abs(pointS - truthS) <= 0.1 * truthS ? 1 : 0;
     this.#within10x += within(pointS, truthS, 10) ? 1 : 0;
     if (d !== null) this.#judge(d, Math.max(truthS, LEAST_S));
   }
@@ -40,6 +39,7 @@ export class Scores {
     let below = 0;
     let level = 0;
     let loss = 0;
+    let medianS = NaN;
     for (let i = 0; i < atS.length; i++) {
       const s = atS[i] as number;
       const w = weight[i] as number;
@@ -49,15 +49,17 @@ export class Scores {
         const p = LEVELS[level] as number;
         const miss = truth - Math.log(s);
         loss += Math.max(p * miss, (p - 1) * miss);
+        if (2 * level + 1 === LEVELS.length) medianS = s;
         if (level === LEVELS.length - 1) this.#covered += truthS <= s ? 1 : 0;
       }
     }
     this.#pinball += loss / LEVELS.length;
+    this.#within10Percent += Math.abs(medianS - truthS) <= 0.1 * truthS ? 1 : 0;
     const decile = Math.min(9, Math.floor(10 * below));
     this.#pit[decile] = (this.#pit[decile] ?? 0) + 1;
   }
 
-  /** Shares of all runs. */
+  /** Shares of all runs: points within a factor, medians within a tenth. */
   get within2x(): number {
     return this.#within2x / Math.max(1, this.runs);
   }

@@ -46,7 +46,7 @@ export const PAPER_FEATURES: readonly Feature[] = [
 /**
  * The features of recurring runs, most specific first. Beside the paper's: number of tasks with the resources, labels
  * (group, queue, site), and the guess itself, because equal guesses of one owner are mostly equal jobs (Tsafrir, Etsion
- * and Feitelson, TPDS 18, 2007). Hour and day are left out: 0.15 points fewer within 2x on the first half of the Google
+ * and Feitelson, TPDS 18, 2007). Hour and day are left out: 0.1 points fewer within 2x on the first half of the Google
  * trace. The last three are histories of running time over guess: bias and spread of guesses.
  */
 export const RECURRING_FEATURES: readonly Feature[] = [

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { cappedError, isHit, PICK_COUNT } from './recent-runs.ts';
 
 /**
- * Weight of that prior, in predictions: half of the weight that a history's own record can reach. 5 and 10 cost 0.3 and
+ * Weight of that prior, in predictions: half of the weight that a history's own record can reach. 5 and 10 cost 0.2 and
  * 0.1 points within 2x on the first half of the Google trace.
  */
 export const HIT_PRIOR = 20;

@@ -67,8 +67,7 @@ export class FeatureValues {
   /** Calls back for each feature-value of a job, with its slot, which is made if there is none. The slot changes. */
   learn(features: JobFeatures, visit: (lookup: number, slot: number) => void): void {
     // Held until the end: making room for one feature-value may forget another that shares a text with it.
-    const texts = [features.owner, features.jobName, features.stage, features.program, ...(features.labels ?? NONE)];
-    const held = texts.map((text) => this.#intern(text));
+    const held = this.#set.textsOf(features).map((text) => this.#intern(text));
     this.resolve(features);
     for (let lookup = 0; lookup < this.#set.lookups; lookup++) {
       if (this.#ids[lookup * PARTS] === -1) continue;
@@ -195,7 +194,6 @@ export class FeatureValues {
   }
 }
 
-const NONE: readonly string[] = [];
 const STORED = 1;
 const CHANGED = 2;
 

@@ -126,6 +126,7 @@ export class FeatureSet {
   /** Places of each lookup's parts: for the hot loop. */
   readonly #places: Int8Array;
   readonly #isRelative: readonly boolean[];
+  readonly #hasLabels: boolean;
   readonly #parts = new Float64Array(PLACES.length + MAX_LABELS);
 
   constructor(features: readonly Feature[]) {
@@ -134,6 +135,7 @@ export class FeatureSet {
       Array.from({ length: f.of.includes('label') ? MAX_LABELS : 1 }, (_, label) => ({ f, feature, label })),
     );
     this.lookups = lookups.length;
+    this.#hasLabels = features.some((f) => f.of.includes('label'));
     this.featureOf = Int8Array.from(lookups, ({ feature }) => feature);
     this.#isRelative = lookups.map(({ f }) => f.isRelative ?? false);
     this.#places = Int8Array.from(
@@ -160,6 +162,11 @@ export class FeatureSet {
     }
   }
 
+  /** Texts of a job that some feature may have as a part. */
+  textsOf({ owner, jobName, stage, program, labels = [] }: JobFeatures): readonly string[] {
+    return this.#hasLabels ? [owner, jobName, stage, program, ...labels] : [owner, jobName, stage, program];
+  }
+
   /** Parts of the job, in the order of PLACES. */
   #read(features: JobFeatures, idOf: (text: string) => number): void {
     const submittedMs = raw(features.submittedMs);
@@ -174,7 +181,7 @@ export class FeatureSet {
     parts[7] = Math.floor((((submittedMs % DAY_MS) + DAY_MS) % DAY_MS) / 3_600_000);
     // 1970-01-01 was a Thursday: 0 = Sunday.
     parts[8] = (((Math.floor(submittedMs / DAY_MS) + 4) % 7) + 7) % 7;
-    for (let label = 0; label < MAX_LABELS; label++) {
+    for (let label = 0; this.#hasLabels && label < MAX_LABELS; label++) {
       const text = features.labels?.[label];
       parts[LABEL + label] = text === undefined ? -1 : idOf(text);
     }

@@ -19,7 +19,7 @@ import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
 import type { PlanInput, Stages } from '../lib/policy/contracts.ts';
-import type { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import type { LearnedRuntimes } from '../lib/domain/forecasts.ts';
 import { decide } from '../lib/cycle/decide/decide.ts';
 import { explain } from '../lib/cycle/explain/explain.ts';
 import { recordIntents } from '../lib/cycle/act/intents.ts';
@@ -161,7 +161,7 @@ async function measure(size: string): Promise<void> {
 interface Bench {
   readonly shape: LoadShape;
   readonly world: BenchMarket;
-  readonly history: JvuPredict;
+  readonly history: LearnedRuntimes;
   readonly forecaster: MarketForecaster;
   readonly solver: Solver;
   readonly config: SchedulerConfig;

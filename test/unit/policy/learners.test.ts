@@ -76,7 +76,8 @@ describe('a composition of learners', () => {
 
   it('gives beliefs that answer questions and cannot teach', () => {
     const learners = composeLearners();
-    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict']);
+    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict', 'recurring']);
+    expect(Object.keys(learners.of(runtimeLearner).recurring)).toEqual(['predict']);
     expect(Object.keys(learners.of(capacityLearner))).toEqual(['posterior', 'news']);
     expect(Object.keys(learners.of(capacityLearner).news)).toEqual(['at']);
     for (const learner of [runtimeLearner, capacityLearner])

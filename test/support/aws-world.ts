@@ -178,7 +178,8 @@ export class AwsWorld {
 
   /** EC2's instances by our name for them, those that have ended included. */
   async instances(): Promise<ReadonlyMap<string, readonly { readonly id: string; readonly state: string }[]>> {
-    const client = new EC2Client({ ...AT, endpoint: this.double.url });
+    // This reader only looks: refusals that a test orders for the scheduler must not end it.
+    const client = new EC2Client({ ...AT, endpoint: this.double.url, maxAttempts: 20 });
     const { Reservations = [] } = await client.send(new DescribeInstancesCommand({}));
     client.destroy();
     const shown = Reservations.flatMap((r) => r.Instances ?? []);

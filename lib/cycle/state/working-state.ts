@@ -218,8 +218,8 @@ export class WorkingState {
   }
 
   /** Moves a task to its success, and counts its running time among its siblings'. */
-  succeedTask({ claimed: _, ...task }: Task, runtimeS: Seconds): void {
-    this.#storeTask({ ...task, state: 'succeeded', keptS: runtimeS });
+  succeedTask(task: Task, runtimeS: Seconds): void {
+    this.#storeTask({ ...withoutClaim(task), state: 'succeeded', keptS: runtimeS });
     this.#count(task, (s) => ({
       ...s,
       [task.state]: s[task.state] - 1,
@@ -388,6 +388,12 @@ const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances:
  * True for a held job that waits for a person, who wakes the engine. A job that is to be stopped waits for the engine.
  */
 const waitsForPerson = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
+
+function withoutClaim(task: Task): Task {
+  if (task.claimed === undefined) return task;
+  const { claimed: _, ...rest } = task;
+  return rest;
+}
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -11,7 +11,15 @@ import { inside, layout } from './layout.ts';
 import { LogFile } from './log-file.ts';
 import { MemoryCage, overLimit } from './memory-limit.ts';
 import type { SharedClock, StartCommand, StopReason, SupervisorLimits } from './messages.ts';
-import { BEFORE_PROGRAM, COOKIE, groupExists, killByCookie, signalGroup, signalHandlers } from './processes.ts';
+import {
+  BEFORE_PROGRAM,
+  COOKIE,
+  endProcesses,
+  groupExists,
+  killByCookie,
+  signalGroup,
+  signalHandlers,
+} from './processes.ts';
 import { secretVariables, withoutSecrets } from './secrets.ts';
 import type { StagingProcess } from './staging-process.ts';
 import type { Places } from './staging.ts';
@@ -277,7 +285,7 @@ export class TaskRun {
       }
     }
     signalGroup(group, 'SIGKILL');
-    killByCookie(this.#places.scratch);
+    await endProcesses(this.#places.scratch, []);
   }
 
   async #conclude(code: number | null, signal: string | null, atMs: number): Promise<TaskEnd> {

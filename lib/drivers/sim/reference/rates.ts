@@ -69,7 +69,9 @@ function leastWithin({ atMs: changeMs, usdPerHour }: PriceArrays, atMs: Float64A
 
 /** The least of several, each times its share. O(steps log steps), times the pools where the least one gets dearer. */
 export function envelope(all: readonly { readonly rates: Rates; readonly share: number }[]): Rates {
-  const changes = all.flatMap(({ rates }, of) => Array.from(rates.atMs, (at, i) => ({ at, of, i })));
+  const changes = all.flatMap(({ rates, share }, of) =>
+    Array.from(rates.atMs, (at, i) => ({ at, of, rate: share * (rates.rate[i] ?? Infinity) })),
+  );
   changes.sort((a, b) => a.at - b.at);
   const now = new Float64Array(all.length).fill(Infinity);
   const atMs: number[] = [];
@@ -79,11 +81,9 @@ export function envelope(all: readonly { readonly rates: Rates; readonly share: 
     const at = changes[c]?.at ?? 0;
     let isDearer = false;
     for (let change = changes[c]; change?.at === at; change = changes[++c]) {
-      const { rates, share } = all[change.of] ?? { rates: NEVER, share: 1 };
-      const next = share * (rates.rate[change.i] ?? Infinity);
-      isDearer ||= now[change.of] === least && next > least;
-      now[change.of] = next;
-      least = Math.min(least, next);
+      isDearer ||= now[change.of] === least && change.rate > least;
+      now[change.of] = change.rate;
+      least = Math.min(least, change.rate);
     }
     if (isDearer) least = now.reduce((a, b) => Math.min(a, b), Infinity);
     if (rate.at(-1) === least) continue;
@@ -92,8 +92,6 @@ export function envelope(all: readonly { readonly rates: Rates; readonly share: 
   }
   return { atMs: Float64Array.from(atMs), rate: Float64Array.from(rate) };
 }
-
-const NEVER: Rates = { atMs: new Float64Array(0), rate: new Float64Array(0) };
 
 export interface Piece {
   readonly fromMs: number;

@@ -98,7 +98,10 @@ export function runtime(forecast: unknown, key: StageKey): RuntimeForecast {
 }
 
 function evidenceOf(given: unknown, at: string): NonNullable<RuntimeForecast['evidence']> {
-  const { feature, estimator, broad, samples, nrmse, hitRate, worthRuns, pointS } = fields(given, `the evidence of ${at}`);
+  const { feature, estimator, broad, samples, nrmse, hitRate, worthRuns, pointS } = fields(
+    given,
+    `the evidence of ${at}`,
+  );
   return {
     feature: text(feature, `evidence.feature of ${at}`),
     estimator: text(estimator, `evidence.estimator of ${at}`),

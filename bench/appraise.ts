@@ -1,8 +1,9 @@
 /**
  * Time of the appraisal, the scaler and the packer at the sizes of the design.
+ *
  *   node bench/appraise.ts [groups=2000] [pools=500] [tasks=100000]
- * Two loads: `mixed` (groups share 40 shapes and 60 templates, as recurring jobs do) and `distinct` (no two groups
- * alike in anything).
+ *
+ * Two loads: in `mixed` groups share 40 shapes and 60 templates, as recurring jobs do; in `distinct` all groups differ.
  */
 import { randomStream } from '../lib/kernel/random.ts';
 import { seconds } from '../lib/kernel/units.ts';

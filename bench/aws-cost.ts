@@ -1,13 +1,16 @@
 /**
- * npm run bench:aws-cost [-- --jobs 60 --over 0 --idle 130 --keep FILE]
+ * Cost of a deployment's control plane: dollars per 1,000 single-task jobs, and dollars a month without work.
  *
- * What the control plane of a deployment costs: dollars per 1,000 single-task jobs, and dollars a month while nothing
- * is to do. The app is deployed on LocalStack with EC2 and ECS in the double, as the rehearsal does (test/e2e/aws);
- * jobs are submitted one by one through API Gateway, as fast as it goes or spread over `--over` seconds of the wall,
- * run, and are accounted for. Counted: invocations and processor time of each function, every call to DynamoDB (with
- * the units that it says it consumed), S3, SQS and Step Functions, and bytes printed. Not LocalStack's: durations,
- * which are processor time by the memory's share of a CPU plus usual waits per call, of calls made at once at once
- * (bench/aws/bill.ts). Takes 6 minutes, and 3 more than `--over`.
+ *   npm run bench:aws-cost [-- --jobs 60 --over 0 --idle 130 --keep FILE]
+ *
+ * The app is deployed on LocalStack with EC2 and ECS in the double, as in the rehearsal (test/e2e/aws). Jobs are
+ * submitted one by one through API Gateway, at full speed or spread over `--over` wall seconds, and run to their
+ * settlement.
+ *
+ * Counted: invocations and processor time of each function, and bytes printed. Also calls of S3, SQS and Step
+ * Functions, and of DynamoDB with their consumed units. LocalStack's durations are not used: duration is processor time
+ * by the memory's share of a CPU, plus usual waits per call (bench/aws/bill.ts). Takes 6 minutes, and 3 more than
+ * `--over`.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,19 +50,20 @@ import {
 import { CallMeter, type MeteredCall } from './aws/meter.ts';
 import { PRICES, PRICES_OF, type Usage } from './aws/price-list.ts';
 import { machine } from './figures.ts';
+import { onDemandUsdOf } from '../lib/domain/pool.ts';
 
 const REGION = 'us-east-1';
 const TYPE = 'c5.4xlarge';
 const SPEED = 20;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
-/** Seconds of the wall that a task takes: five minutes of the market. */
+/** Wall seconds of a task: five minutes of the market. */
 const TASK_S = 15;
 const REACH = { per1000Jobs: 0.02, idleMonth: 1 } as const;
 const MONTH_S = 730 * 3600;
-/** What lies in the table of a deployment that has done some work, as docs/deploy.md has it: 50 MB. */
+/** Size of the table of a deployment that has done some work (docs/deploy.md): 50 MB. */
 const STORED_GB = 0.05;
-const CYCLE = ['look', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
+const CYCLE = ['snapshot', 'estimate', 'forecast', 'solve', 'record', 'act', 'confirm'] as const;
 
 const { values: args } = parseArgs({
   options: {
@@ -71,18 +75,18 @@ const { values: args } = parseArgs({
   },
 });
 
-/** What a run leaves: everything that the bill is made of. */
+/** Measurements of a run: all inputs of the bill. */
 interface Metered {
   readonly jobs: number;
-  /** Seconds of the wall over which they were submitted; 0: as fast as it goes. Absent in earlier runs. */
+  /** Wall seconds of the submissions; 0: at full speed. Absent in earlier runs. */
   readonly overS?: number;
   readonly machine: string;
   readonly calls: readonly MeteredCall[];
   readonly answers: readonly Answer[];
   readonly requests: number;
-  /** Events that rules hand to the queue of `observe`; absent in runs from before there was one. */
+  /** Events that rules send to the queue of `observe`; absent in runs before the queue. */
   readonly gathered?: number;
-  /** Between these instants jobs were submitted, run and accounted for; then nothing was to do. */
+  /** Start and end of the work: jobs were submitted, run and settled. The idle time follows. */
   readonly fromMs: number;
   readonly doneMs: number;
   readonly endMs: number;
@@ -91,11 +95,11 @@ interface Metered {
   readonly dashboards: number;
 }
 
-/** Prices that stay, capacity that never ends: nothing but the control plane is of interest. */
+/** Market with constant prices and unlimited capacity: only the control plane matters. */
 function calmMarket(): MarketTrace {
   const entry = builtInCatalogue().entry(TYPE, START_MS);
   if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
-  const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
+  const onDemandUsdPerHour = onDemandUsdOf(entry);
   const markets = ['a', 'b'].map((letter) => ({
     type: entry.type,
     zone: `${REGION}${letter}`,
@@ -156,7 +160,7 @@ function meteredRehearsal(
   });
 }
 
-/** Submits the jobs, waits until all is over, and watches the idle deployment. */
+/** Submits the jobs, waits until all are over, and observes the idle deployment. */
 async function measured(
   rehearsal: Rehearsal,
   { endpoint, meter, folder }: { readonly endpoint: string; readonly meter: CallMeter; readonly folder: string },
@@ -173,7 +177,7 @@ async function measured(
   const requests = await submitted(rehearsal, jobs);
   console.error(`${jobs} jobs submitted in ${((Date.now() - fromMs) / 1000).toFixed(0)} s`);
   await until('all jobs have ended', 900, async () => {
-    // Who asks for jobs would take in those that are new, which is for the functions to do.
+    // A request for jobs would commit the new ones, which is the task of the functions.
     if (await isAnyNew()) return false;
     const { items } = await store.jobs({ states: ['pending', 'running'] }, 200, null);
     console.error(`${items.length} jobs are not over`);
@@ -204,7 +208,10 @@ async function measured(
   };
 }
 
-/** As the rules have it (lib/infra/triggers.ts): warnings go another way, and what says nothing goes nowhere. */
+/**
+ * True for events of the queue, as in the rules (lib/infra/triggers.ts): warnings take another way, and empty events
+ * none.
+ */
 function isGathered(event: unknown): boolean {
   const understood = fleetEvent.safeParse(event);
   const notice = understood.success ? noticeOf(understood.data) : null;
@@ -222,7 +229,7 @@ function answersIn(folder: string): readonly Answer[] {
   );
 }
 
-/** Straight to LocalStack: looking is not metered. */
+/** Store on LocalStack itself: these reads are not metered. */
 async function storeOf(
   endpoint: string,
 ): Promise<{ readonly store: DynamoStore; readonly isAnyNew: () => Promise<boolean> }> {
@@ -244,7 +251,7 @@ async function storeOf(
   throw new Error('the deployment has no table');
 }
 
-/** One request per job, each under a key of its own, as `ebb submit` does when it may be repeated. */
+/** One request per job with its own key, as `ebb submit` sends it when it may repeat. */
 async function submitted(rehearsal: Rehearsal, jobs: number): Promise<number> {
   const queue = Array.from({ length: jobs }, (_, n) => n);
   const beganMs = Date.now();
@@ -281,7 +288,7 @@ async function until(what: string, withinS: number, look: () => boolean | Promis
   }
 }
 
-/** Of the template as it is synthesised: LocalStack leaves dashboards out. */
+/** Resources of the synthesised template, because LocalStack skips dashboards. */
 function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly dashboards: number } {
   const resources = Object.values(rehearsal.template.Resources);
   const alarms = resources.filter((r) => r.Type === 'AWS::CloudWatch::Alarm');
@@ -294,18 +301,18 @@ function resourcesIn(rehearsal: Rehearsal): { readonly alarms: number; readonly 
 }
 
 /**
- * What jobs have left in the store's log the sweep carries to its place when nothing runs any more: it is of their
- * cost, whenever it happens. With nothing to carry over a sweep writes nothing.
+ * Idle sweeps compact the log of these jobs; that cost is theirs, whenever it happens. A sweep with nothing to compact
+ * writes nothing.
  */
-const carriesOver = (call: MeteredCall): boolean =>
+const isCompaction = (call: MeteredCall): boolean =>
   functionOf(call.caller) === 'sweep' && call.service === 'dynamodb' && isWrite(call);
 
 function report(of: Metered): void {
   const within = (from: number, to: number) => (x: { readonly atMs: number }) => x.atMs >= from && x.atMs < to;
   const busy = within(of.fromMs, of.doneMs);
-  // The clock's functions run whether or not there are jobs: they are part of the month.
+  // Scheduled functions run with or without jobs: they are part of the month.
   const isClocks = (name: string): boolean => ['prices', 'sweep'].includes(functionOf(name) ?? '');
-  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && carriesOver(c)));
+  const calls = of.calls.filter((c) => (busy(c) && !isClocks(c.caller)) || (c.atMs >= of.fromMs && isCompaction(c)));
   const uses = usesOf(
     of.answers.filter((a) => busy(a) && !isClocks(a.name)),
     calls,
@@ -337,22 +344,20 @@ function report(of: Metered): void {
     0,
   );
   const apart = totalUsd(scaled({ lambdaGbS: savedGbS }, 1000 / of.jobs));
-  console.log(
-    `  ${(totalUsd(per1000) + apart).toFixed(4)} USD if calls that are made at once were waited for one after another`,
-  );
+  console.log(`  ${(totalUsd(per1000) + apart).toFixed(4)} USD if concurrent calls had waited one after another`);
   console.log(
     `  of which taking a job ${((taking / of.jobs) * 1000).toFixed(4)}; all else, cycle by cycle, ${(perCycle * 1000).toFixed(4)} USD per 1,000 cycles of ${(of.jobs / cycles).toFixed(1)} jobs`,
   );
   line('idle, per month', totalUsd(month), REACH.idleMonth);
-  line('idle, per month, with what is always free', totalUsd(beyondFree(month)), REACH.idleMonth);
-  console.log('\nPer 1,000 jobs, by what is billed');
+  line('idle, per month, with the permanent free tier', totalUsd(beyondFree(month)), REACH.idleMonth);
+  console.log('\nPer 1,000 jobs, by billed unit');
   table(per1000);
-  console.log('\nIdle, per month, by what is billed');
+  console.log('\nIdle, per month, by billed unit');
   table(month);
   console.log('\nPer job, by function');
   console.log('  function    calls   wu     ru     invocations  cpu ms/inv  waits ms/inv  USD per 1,000 jobs');
   for (const use of [...uses].sort((a, b) => totalUsd(b.usage) - totalUsd(a.usage))) functionLine(use, of.jobs);
-  console.log('\nPer job, write units by what is written');
+  console.log('\nPer job, write units by kind of item');
   for (const [items, units, indexUnits] of written(calls).slice(0, 24))
     console.log(`  ${(units / of.jobs).toFixed(2).padStart(6)} + ${(indexUnits / of.jobs).toFixed(2)} ${items}`);
   const hourly = (Object.keys(METRICS).length + PURCHASE_OPTIONS.length - 1) * (PRICES.metricMonths.usd / 730);
@@ -362,12 +367,10 @@ function report(of: Metered): void {
   );
 }
 
-/**
- * Invocations of the clock's functions in the idle stretch, at the pace of the deployment; what is there at all times.
- */
+/** Monthly usage: invocations of scheduled functions in the idle stretch, scaled, and permanent resources. */
 function idleMonth(of: Metered): Usage {
   const idle = (x: { readonly atMs: number }): boolean => x.atMs >= of.doneMs;
-  const calls = of.calls.filter((c) => idle(c) && !carriesOver(c));
+  const calls = of.calls.filter((c) => idle(c) && !isCompaction(c));
   const uses = usesOf(of.answers.filter(idle), calls);
   const pace = { acquire: EVERY.clock, prices: EVERY.prices, sweep: EVERY.sweep } as const;
   const clocked = Object.entries(pace).map(([name, every]) => {
@@ -379,7 +382,7 @@ function idleMonth(of: Metered): Usage {
     ...clocked,
     { alarmMonths: of.alarms, dashboardMonths: of.dashboards },
     { storageGbMonths: STORED_GB, backupGbMonths: STORED_GB },
-    // A queue's consumer asks five at a time, for 20 seconds each ("Using Lambda with Amazon SQS", polling).
+    // The consumer of a queue runs five polls of 20 seconds at a time ("Using Lambda with Amazon SQS", polling).
     { queueRequests: (5 * MONTH_S) / 20 },
   ]);
 }

@@ -3,11 +3,12 @@
  *
  *   node bench/cold-start.ts [--runs 10] [--only intake,forecast]
  *
- * Sizes are of the zip as deployed (linux/arm64). A start is a new process with a Lambda's environment and no network
- * that imports the bundle made for this machine, away from the checkout: time since the process began, of which Node's
- * own start is a part, and processor time, which other work on the machine disturbs less. "answer" is the first
- * invocation, with an event that is refused before AWS is asked: through middleware, logger and schema. For the
- * forecast its model is opened and asked as well, by the ONNX Runtime in its asset.
+ * Sizes are those of the deployed zip (linux/arm64). A start is a new process with a Lambda's environment and without
+ * network, away from the checkout. It imports the bundle for this machine. Measured are time since the process began,
+ * Node's start included, and processor time, which other work on the machine disturbs less.
+ *
+ * "answer" is the first invocation, with an event that is refused before any call of AWS: through middleware, logger
+ * and schema. The forecast function also loads and runs its model, with the ONNX Runtime of its asset.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -25,15 +26,15 @@ const { values: args } = parseArgs({
   options: { runs: { type: 'string', default: '10' }, only: { type: 'string' } },
 });
 
-/** What is to be reached: milliseconds from the process's begin, megabytes of zip. */
+/** Targets: milliseconds since the process began, megabytes of zip. */
 const REACH: Partial<Record<FunctionName, { readonly ms: number; readonly mb: number }>> = {
   intake: { ms: 300, mb: 5 },
   forecast: { ms: 1500, mb: 50 },
 };
 
-/** Those whose first look at an event refuses an empty one, without a call. */
+/** Functions that refuse an empty event without a call. */
 const REFUSING: ReadonlySet<FunctionName> = new Set([
-  'look',
+  'snapshot',
   'estimate',
   'forecast',
   'solve',
@@ -63,7 +64,7 @@ const ENVIRONMENT = {
   POWERTOOLS_TRACE_ENABLED: 'false',
 } satisfies Partial<DeployedEnvironment>;
 
-/** The environment that Lambda's runtime has, by "Defined runtime environment variables", without credentials. */
+/** Environment of Lambda's runtime ("Defined runtime environment variables"), without credentials. */
 const RUNTIME = {
   AWS_REGION: 'eu-central-1',
   AWS_DEFAULT_REGION: 'eu-central-1',
@@ -121,7 +122,7 @@ function assembled(name: FunctionName, folder: string, platform: Platform): stri
   return folder;
 }
 
-/** Compressed as in a zip file; its directory adds some hundred bytes per file. */
+/** Compressed size in a zip file, without its directory of some hundred bytes per file. */
 function zippedMb(folder: string): number {
   const files = (readdirSync(folder, { recursive: true }) as string[]).map((file) => join(folder, file));
   const bytes = files
@@ -136,7 +137,7 @@ function measure(name: FunctionName, root: string): void {
   const mb = zippedMb(assembled(name, join(root, 'deployed', name), PLATFORMS.arm64));
   const folder = assembled(name, join(root, name), { os: process.platform, arch: process.arch });
   writeFileSync(join(folder, 'bench.mjs'), PROGRAM);
-  // Of capacity none is shipped.
+  // No capacity model is shipped.
   const shipped = (factsOf(name).models ?? []).map((of) => join(folder, 'models', of)).filter((of) => existsSync(of));
   const model = shipped.map(newestIn).join('');
   start(name, folder, model);
@@ -183,7 +184,7 @@ function measure(name: FunctionName, root: string): void {
 
 console.log(`cold starts: ${machine()}\n  ${args.runs} runs each`);
 console.log(
-  'function         zip  ready p50  ready p90   CPU p50     answer  with model           memory  of what is to be reached',
+  'function         zip  ready p50  ready p90   CPU p50     answer  with model           memory  of the targets',
 );
 const root = mkdtempSync(join(tmpdir(), 'ebb-cold-'));
 try {

@@ -1,27 +1,25 @@
 /**
- * Where the money of a simulation went: what tasks ran and kept, by purchase option, what they lost, and what was paid
- * for while nothing ran there. The parts sum to the bill.
+ * Parts of a simulation's cost: kept work by purchase option, lost work, and idle time. The parts sum to the bill.
  *
- * An instance's ledger has one row for all of its idle time; here that is divided by when it was idle, each moment by
- * the share that nothing ran on. So under prices that change from hour to hour the division within one instance is an
- * average; sums are exact.
+ * An instance's ledger has one row for all of its idle time. Here it is divided by moment, in proportion to the unused
+ * share. So with prices that change every hour the division within one instance is an average; sums are exact.
  */
 import { raw, type EpochMs } from '../lib/kernel/units.ts';
 import type { Attempt } from '../lib/domain/job.ts';
-import { dominantShare } from '../lib/domain/resources.ts';
+import { dominantShare, milliCpuIn } from '../lib/domain/resources.ts';
 import type { Settled } from '../lib/drivers/sim/collector.ts';
 
 /**
- * start-up: before its first task begins; room: beside tasks; empty: between tasks and after the last one, to the end
- * of an hour that is paid where hours are.
+ * Kinds of idle time. start-up: before the first task; room: beside tasks; empty: between and after tasks, to the end
+ * of a paid hour.
  */
 const IDLE = ['start-up', 'room', 'empty'] as const;
 type Idle = (typeof IDLE)[number];
 
 export interface CostParts {
-  /** The bills of the machines of each purchase option, which the rest divides. */
+  /** Bills of the instances by purchase option, which the other parts divide. */
   readonly billedUsd: Readonly<Record<'spot' | 'on-demand', number>>;
-  /** USD and vCPU-hours of work that was kept; a task's vCPUs are those it asks for. */
+  /** Kept work, in USD and in vCPU-hours as requested by tasks. */
   readonly work: Readonly<Record<'spot' | 'on-demand', { readonly usd: number; readonly vcpuHours: number }>>;
   readonly lostUsd: number;
   readonly idleUsd: Readonly<Record<Idle, number>>;
@@ -49,17 +47,17 @@ export class PartsTally {
     const option = pool.option === 'spot' ? 'spot' : 'on-demand';
     this.#sums.launches[option]++;
     const work = this.#sums.work[option];
-    for (const a of attempts) work.vcpuHours += (raw(a.resources.cpu) / 1000) * (raw(a.keptS) / 3600);
+    for (const a of attempts) work.vcpuHours += (milliCpuIn(a.resources) / 1000) * (raw(a.keptS) / 3600);
     let idleUsd = 0;
     for (const { kind, usd } of rows) {
       this.#sums.billedUsd[option] += usd;
       if (kind === 'work') work.usd += usd;
-      else if (kind === 'wasted') this.#sums.lostUsd += usd;
+      else if (kind === 'wasted' || kind === 'speculative') this.#sums.lostUsd += usd;
       else idleUsd += usd;
     }
     const times = idleTimes(settled, instance.launchedMs);
     const all = IDLE.reduce((sum, when) => sum + times[when], 0);
-    // What is charged beyond an instance's life, and idle to the last digit: after its last task.
+    // Charges beyond the life of an instance without measurable idle time: after its last task.
     if (!(all > 0)) this.#sums.idleUsd.empty += idleUsd;
     else for (const when of IDLE) this.#sums.idleUsd[when] += (idleUsd * times[when]) / all;
   };
@@ -71,7 +69,7 @@ interface Span {
   readonly share: number;
 }
 
-/** Unused share times time, by when. O(attempts^2) of an instance. */
+/** Unused share times time, by kind. O(attempts^2) of an instance. */
 function idleTimes({ instance, pool, rows, attempts }: Settled, launchedMs: EpochMs): Record<Idle, number> {
   const times = { 'start-up': 0, room: 0, empty: 0 };
   const endMs = rows.reduce((most, r) => Math.max(most, raw(r.toMs)), raw(instance.endedMs ?? launchedMs));

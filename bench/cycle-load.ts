@@ -1,6 +1,6 @@
 /**
- * What one cycle finds: active jobs, instances and attempts as the store would load them, a market with its history,
- * and what was learned of earlier runs. Drawn from named streams: one seed, one load.
+ * Input of one cycle: active jobs, instances and attempts as loaded from the store, a market with its history, and
+ * learned runs. Drawn from named streams: equal seeds give equal loads.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { randomStream, type Uniform } from '../lib/kernel/random.ts';
 import { attemptId, effectKey, instanceId, jobId, type JobId, type PoolId } from '../lib/kernel/ids.ts';
 import { ZERO_S, epochMs, raw, seconds, type EpochMs } from '../lib/kernel/units.ts';
-import { mean, quantile } from '../lib/domain/distribution.ts';
+import { mean, quantileS } from '../lib/domain/distribution.ts';
 import type { Instance } from '../lib/domain/instance.ts';
 import type { Attempt, Job, Task } from '../lib/domain/job.ts';
 import type { Pool } from '../lib/domain/pool.ts';
-import { countFits, type Resources } from '../lib/domain/resources.ts';
+import { countFits, type Resources, milliCpuIn } from '../lib/domain/resources.ts';
 import type { Snapshot } from '../lib/domain/snapshot.ts';
-import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import { LoggedHistory } from '../lib/stages/estimate/logged-history.ts';
 import { featuresOf, templateOf } from '../lib/domain/job-features.ts';
 import { builtInCatalogue, TODAY } from '../lib/market/catalogue.ts';
 import { generateMarket, type MarketSpec } from '../lib/market/generate.ts';
@@ -29,10 +29,10 @@ import { lognormal } from './load/scenario.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Recurring jobs differ in name; what is known of each is this many runs. */
+/** Templates of recurring jobs, which differ by name, and known runs of each. */
 const TEMPLATES = 60;
 const KNOWN_RUNS = 20;
-/** Jobs that hold the instances there are. */
+/** Jobs that occupy the instances. */
 const RUNNING_JOBS = 17;
 
 export interface LoadShape {
@@ -40,14 +40,14 @@ export interface LoadShape {
   /** Tasks per group: uniform from 1 to twice this, less one. */
   readonly tasksPerGroup: number;
   readonly instances: number;
-  /** vCPUs that may be added, as a fraction of what all waiting work needs at once. */
+  /** vCPUs that may be added, as a fraction of the needs of all waiting work. */
   readonly supply: number;
 }
 
 export interface BenchMarket {
   readonly name: string;
   readonly market: Market;
-  /** Enough history before it, and market after it. */
+  /** Start with enough history before it and market after it. */
   readonly fromMs: EpochMs;
 }
 
@@ -83,7 +83,7 @@ function generated(markets: number): MarketTrace {
 }
 
 const ordinary = (type: Pool['type']): boolean =>
-  type.arch === 'x86_64' && type.capacity.gpus === 0 && [2, 4, 8, 16].includes(raw(type.capacity.cpu) / 1000);
+  type.arch === 'x86_64' && type.capacity.gpus === 0 && [2, 4, 8, 16].includes(milliCpuIn(type.capacity) / 1000);
 
 function marketOf(trace: MarketTrace, count: number, fromMs: number): BenchMarket {
   const market = replayMarket(trace);
@@ -94,33 +94,33 @@ function marketOf(trace: MarketTrace, count: number, fromMs: number): BenchMarke
   return { name: trace.name, market: { ...market, pools: () => pools }, fromMs: at };
 }
 
-/** Letters only: digits are what a template leaves out. */
+/** Letters only: templates ignore digits. */
 const templateWord = (i: number): string => `job-${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
 
 const KNOWN_STAGE = { resources: needOf(1, 512), expectedRuntimeS: seconds(600) };
 
-/** What is known of earlier runs: most templates, some thinly. */
-export function benchHistory(): JvuPredict {
-  const history = new JvuPredict();
+/** Known earlier runs: most templates have some, a few of them little. */
+export function benchHistory(): LoggedHistory {
+  const history = new LoggedHistory();
   const draw = randomStream(1, 'bench/cycle/history');
   for (let t = 0; t < TEMPLATES; t++) {
     const runtimes = lognormal(600 * 12 ** draw(), 0.5, draw);
     const of = spec({ name: templateWord(t), owner: `team-${t % 12}`, stages: [stage(KNOWN_STAGE)] });
     for (let run = 0; run < (t % 5 === 0 ? 2 : KNOWN_RUNS); run++) {
-      const value = raw(quantile(runtimes, draw()));
-      for (const part of of.stages) history.learn(featuresOf(of, part, TODAY), seconds(value));
+      const value = quantileS(runtimes, draw());
+      for (const part of of.stages) history.learnUnlogged(featuresOf(of, part, TODAY), seconds(value));
     }
   }
   return history;
 }
 
-/** A state as `loadActive` gives it, and the limits under which its work contends. */
+/** State as from `loadActive`, and the limits of its work. */
 export function benchState(shape: LoadShape, world: BenchMarket, seed: number, nowMs: EpochMs) {
   const draw = randomStream(seed, 'bench/cycle/load');
   const jobs = Array.from({ length: shape.groups }, (_, i) => pendingJob(`p${i}`, { shape, draw, nowMs }));
   const held = heldCapacity(shape, world, { draw, nowMs });
   const wanted = jobs.reduce(
-    (sum, j) => sum + j.spec.stages.reduce((n, s) => n + s.tasks * raw(s.resources.cpu), 0),
+    (sum, j) => sum + j.spec.stages.reduce((n, s) => n + s.tasks * milliCpuIn(s.resources), 0),
     0,
   );
   const state = new WorkingState({
@@ -179,7 +179,7 @@ function pendingJob(id: string, { shape, draw, nowMs }: Drawing & { readonly sha
   return job(id, { spec: of, template: templateOf(of), submittedMs, deadlineMs });
 }
 
-/** Spot instances with best-effort tasks on some of each. */
+/** Spot instances, partly filled with best-effort tasks. */
 function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }: Drawing) {
   const need: Resources = needOf(1, 1500);
   const pools = market.pools().filter((p) => p.option === 'spot');
@@ -193,7 +193,7 @@ function heldCapacity(shape: LoadShape, { market }: BenchMarket, { draw, nowMs }
     const pool = pools[Math.floor(draw() * pools.length)] as Pool;
     const id = instanceId(`i-${String(i).padStart(6, '0')}`);
     instances.push(instance(id, pool.id, { allocation, requestedMs: nowMs, launchedMs: nowMs, readyMs: nowMs }));
-    vcpus += raw(pool.type.capacity.cpu) / 1000;
+    vcpus += milliCpuIn(pool.type.capacity) / 1000;
     const name = `r${i % RUNNING_JOBS}`;
     const startedMs = epochMs(raw(nowMs) - Math.floor(draw() * 10) * 300_000);
     for (let n = Math.floor(draw() * (1 + countFits(need, pool.type.capacity))); n > 0; n--) {

@@ -1,12 +1,13 @@
 /**
- * One whole cycle's decision, solver included: snapshot, every stage of the preset `ebbtide`, explanations, effects and
- * intents, from a state as the store would load it. What it leaves out is the world: store, capacity, HTTP.
+ * Decision of one whole cycle, with solver, from a state as loaded from the store. Measured are snapshot, all stages of
+ * the preset `ebbtide`, explanations, effects and intents, but not store, capacity and HTTP.
  *
  *   node bench/cycle.ts [--only small|large] [--seeds 30] [--market generated|FILE|FOLDER] [--solver-gap G] [--verbose]
  *
  * small: 200 waiting groups x 100 pools, contended; large: 100,000 tasks in 2,000 groups x 500 pools. Each size runs in
- * a process of its own, so that its peak memory is its own. Seeds follow one another a minute of market time apart, on
- * one engine's forecaster and solver. `--solver-gap 0` has the solver asked where a fill is within the usual gap.
+ * its own process, for its own peak memory. Seeds are a minute of market time apart, on the forecaster and solver of
+ * one engine. `--solver-gap 0` runs the solver even if a fill is within the usual gap.
+ *
  * Prints inputs, versions and figures; judges nothing.
  */
 import { DecisionMemory } from '../lib/policy/memory.ts';
@@ -18,7 +19,7 @@ import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
 import type { PlanInput, Stages } from '../lib/policy/contracts.ts';
-import type { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import type { LearnedRuntimes } from '../lib/domain/forecasts.ts';
 import { decide } from '../lib/cycle/decide/decide.ts';
 import { explain } from '../lib/cycle/explain/explain.ts';
 import { recordIntents } from '../lib/cycle/act/intents.ts';
@@ -57,7 +58,7 @@ const SIZES: Readonly<Record<string, { readonly pools: number; readonly seeds: n
   small: { pools: 100, seeds: 30, shape: { groups: 200, tasksPerGroup: 20, instances: 80, supply: 0.4 } },
   large: { pools: 500, seeds: 5, shape: { groups: 2000, tasksPerGroup: 50, instances: 400, supply: 0.4 } },
 };
-/** In the order of a cycle. `effects` is what `decide` does besides its stages and the explanations. */
+/** Parts in the order of a cycle. `effects` is the time of `decide` without stages and explanations. */
 const PARTS = [
   'snapshot',
   'estimate',
@@ -97,10 +98,7 @@ interface Captured {
   planned?: Planned;
 }
 
-/**
- * The same policies with a stopwatch around each; the plan's problem is kept, to find its bound after the clock has
- * stopped.
- */
+/** Policies with a stopwatch around each. The plan's problem is kept, for its bound after the measurement. */
 function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): Stages<Solver> {
   return {
     estimate: (...of) => watch.time('estimate', () => stages.estimate(...of)),
@@ -164,22 +162,20 @@ async function measure(size: string): Promise<void> {
 interface Bench {
   readonly shape: LoadShape;
   readonly world: BenchMarket;
-  readonly history: JvuPredict;
+  readonly history: LearnedRuntimes;
   readonly forecaster: MarketForecaster;
   readonly solver: Solver;
   readonly config: SchedulerConfig;
 }
 
-/**
- * One decision. As an engine's round it lets go of all that it was made of, so that the next one finds none of it in
- * memory.
- */
+/** One decision. Like an engine's round it keeps nothing, so that the next one does not find it in memory. */
 async function decided(seed: number, { shape, world, history, forecaster, solver, config }: Bench): Promise<Figure> {
   const nowMs = plus(world.fromMs, seconds(60 * seed));
   const load = benchState(shape, world, seed, nowMs);
   const watch = new Stopwatch();
   const captured: Captured = {};
   const memory = new DecisionMemory();
+  const beliefs = { of: <B>() => history as B };
   const stages = timed(presetNamed('ebbtide').stages, watch, captured);
   const began = performance.now();
   const cpuBegan = process.cpuUsage();
@@ -188,11 +184,12 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   const { plan, deliberation } = await decide({
     snapshot,
     forecasts: {
-      runtime: stages.estimate({ snapshot, config, memory, beliefs: { of: <B>() => history as B } }),
+      runtime: stages.estimate({ snapshot, config, memory, beliefs }),
       market: forecaster.at(nowMs, new CapacityEvidence()),
     },
     stages,
     memory,
+    beliefs,
     preset: 'ebbtide',
     solver,
     config,
@@ -203,7 +200,7 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   watch.time('intents', () => recordIntents(load.state, plan));
   const ms = performance.now() - began;
   const cpu = process.cpuUsage(cpuBegan);
-  // Explained a second time, for decide does it inside: lists of what was considered are there by then, and count as
+  // Second explanation: `decide` makes the first one inside. The lists of considered offers exist by then and count as
   // effects.
   watch.time('explain', () => explain(deliberation));
   const inStages = watch.of('estimate', 'value', 'appraise', 'plan', 'place', 'scale', 'explain');
@@ -222,7 +219,7 @@ async function decided(seed: number, { shape, world, history, forecaster, solver
   };
 }
 
-/** A title, what it is of each figure, and how it is written. */
+/** Row: title, value of each figure, and format. */
 type Row = readonly [title: string, of: (f: Figure) => number, as: typeof asMs];
 
 function print(figures: readonly Figure[]): void {
@@ -261,7 +258,7 @@ function print(figures: readonly Figure[]): void {
 if (args.measure !== undefined) await measure(args.measure);
 else {
   const script = fileURLToPath(import.meta.url);
-  // As the engine's thread is limited (lib/drivers/local/engine/local-engine.ts): three semi-spaces make the young
+  // Limit of the engine's thread (lib/drivers/local/engine/local-engine.ts): three semi-spaces make the young
   // generation.
   const flag = `--max-semi-space-size=${YOUNG_GENERATION_MIB / 3}`;
   for (const size of args.only === undefined ? Object.keys(SIZES) : [args.only]) {

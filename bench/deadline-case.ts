@@ -17,23 +17,24 @@ import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
 import { oracle } from '../lib/drivers/sim/oracle.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { noSolver } from './load/no-solver.ts';
+import { spec, stage } from './load/values.ts';
 
 export interface Case {
-  /** Which window of the sample. */
+  /** Number of the window in the sample. */
   readonly window: number;
-  /** A series: a market of one spot pool and its on-demand pool. */
+  /** Path of a series: a market of one spot pool and its on-demand pool. */
   readonly path: string;
   readonly cacheDir: string;
   readonly startMs: number;
-  /** Submission to deadline. */
+  /** Time from submission to deadline. */
   readonly hours: number;
-  /** Of the window: the work. */
+  /** Work as a fraction of the window. */
   readonly fraction: number;
-  /** Set-up at each start. */
+  /** Set-up time at each start. */
   readonly overheadHours: number;
-  /** `+capacity` after its name: the same preset, named so in the results. */
+  /** Preset; `+capacity` after its name distinguishes it in results only. */
   readonly preset: string;
-  /** Folder of the version that forecasts capacity; absent or null: observed interruptions do. */
+  /** Folder of the capacity model; absent or null: observed interruptions. */
   readonly capacity?: string | null;
   /** Share of jobs that may be late; absent: 0, none is put at risk. */
   readonly lateBudget?: number;
@@ -47,7 +48,7 @@ export interface CaseResult extends Pick<Case, 'window' | 'hours' | 'fraction' |
   readonly finishedInS: number;
 }
 
-/** The running time is known: what the file says is right, as it is in the paper. */
+/** Known running times: the job file is right, as in the paper. */
 const known: EstimatePolicy = ({ snapshot }) =>
   forecastStages(snapshot, (_, stage) => ({
     runtime: certain(stage.expectedRuntimeS ?? ZERO_S),
@@ -55,7 +56,7 @@ const known: EstimatePolicy = ({ snapshot }) =>
     reason: 'the running time is known',
   }));
 
-/** Two cycles an hour would be too few to see a pool come back, sixty more than it takes. */
+/** Cycle period: longer ones would miss the return of a pool, shorter ones cost time without effect. */
 const CYCLE_S = 120;
 
 const opened = new Map<string, MarketTrace>();
@@ -127,41 +128,17 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
   };
 }
 
-/** A task that fills the machine. What a user would say of its running time includes one set-up. */
+/** Task that fills the machine. Its stated running time includes one set-up, as a user would state it. */
 function jobSpec(
   trace: MarketTrace,
   of: { readonly workS: number; readonly setupS: number; readonly windowS: number },
 ): JobSpec {
   const [pool] = trace.pools;
   if (pool === undefined) throw new Error('the market has no pool');
-  return {
-    name: 'long',
-    owner: 'bench',
-    labels: {},
-    class: 'deadline',
-    deadline: { afterS: seconds(of.windowS) },
-    value: { onTimeUsd: null, worthlessAfterS: null },
-    after: [],
-    maxCostUsd: null,
-    stages: [
-      {
-        name: 'main',
-        dependsOn: [],
-        tasks: 1,
-        gang: false,
-        command: ['true'],
-        env: {},
-        workdir: '/',
-        inputs: [],
-        outputs: [],
-        resources: pool.type.capacity,
-        retries: 0,
-        timeoutS: null,
-        checkpoint: { signal: 'SIGTERM', graceS: seconds(60), everyS: null },
-        expectedRuntimeS: seconds(of.workS + of.setupS),
-        constraints: {},
-        preferences: [],
-      },
-    ],
-  };
+  const task = stage({
+    resources: pool.type.capacity,
+    checkpoint: { signal: 'SIGTERM', graceS: seconds(60), everyS: null },
+    expectedRuntimeS: seconds(of.workS + of.setupS),
+  });
+  return spec({ name: 'long', class: 'deadline', deadline: { afterS: seconds(of.windowS) }, stages: [task] });
 }

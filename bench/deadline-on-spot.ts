@@ -47,7 +47,7 @@ const GRID: readonly Shape[] = [52, 70, 92].map((hours) => ({
 }));
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'ebbtide', 'oracle'] as const;
 
-/** After a preset's name: with the model of capacity. */
+/** Suffix of presets with the capacity model. */
 const BY_MODEL = '+capacity';
 
 const { values: options } = parseArgs({
@@ -67,7 +67,7 @@ const { values: options } = parseArgs({
   },
 });
 
-/** A sample without repetition that takes from the series in turn, so that long ones do not outweigh the others. */
+/** Sample without repetition, from all series in turn, so that long series do not dominate. */
 function sampled(windows: readonly Window[], most: number, seed: number): Window[] {
   const random = randomStream(seed, 'windows');
   const bySeries = [...Map.groupBy(windows, (w) => w.series.name).values()].map((list) =>
@@ -165,7 +165,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Windows are dealt out to processes; a window's cases stay together, so that its market is read once. */
+/** Windows by process: the cases of a window stay together, so that its market is read once. */
 async function inProcesses(cases: readonly Case[], procs: number): Promise<CaseResult[]> {
   const parts = Array.from({ length: procs }, (_, p) => cases.filter((c) => c.window % procs === p)).filter(
     (p) => p.length > 0,

@@ -1,4 +1,4 @@
-/** The windows of bench/deadline-on-spot.ts, and which of them presets and models may be chosen on. */
+/** Windows of bench/deadline-on-spot.ts, and their split into tuning and report. */
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError } from '../lib/kernel/errors.ts';
@@ -60,7 +60,10 @@ export async function marketsIn(folder: string, cacheDir: string): Promise<Serie
   return found;
 }
 
-/** The first half of each series' windows on the first half of the series is for tuning, all else is reported. */
+/**
+ * Windows of one part. Tuning has the first half of the windows on the first half of each series; the report has the
+ * rest.
+ */
 export function windowsOf(series: readonly Series[], part: string, windowMs: number): Window[] {
   return series.flatMap((s, index) => {
     const count = Math.floor((s.endMs - s.startMs) / windowMs);

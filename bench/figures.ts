@@ -1,4 +1,4 @@
-/** What the benchmarks print alike: versions and load of the machine, percentiles, gaps to a bound. */
+/** Common output of benchmarks: versions and load of the machine, percentiles, gaps to a bound. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { SolveReport } from '../lib/domain/plan.ts';
@@ -10,7 +10,7 @@ import type { Solver } from '../lib/policy/solver.ts';
 const versionOf = (path: string): string =>
   (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string }).version;
 
-/** Versions, processors, and the load that others put on them: above 0, times are also those of waiting for a core. */
+/** Versions, processors and load. A load above 0 means that times include waiting for a core. */
 export function machine(): string {
   const versions = `ebbtide ${versionOf('../package.json')}, node ${process.version}, highs ${versionOf('../node_modules/highs/package.json')}`;
   const load = loadavg().map((x) => x.toFixed(1));
@@ -30,22 +30,20 @@ export const asMs = (x: number): string => `${x.toFixed(x < 10 ? 1 : 0)} ms`;
 export const asPercent = (x: number): string => `${(100 * x).toFixed(3)} %`;
 export const asCount = (x: number): string => x.toFixed(0);
 
-/** Peak resident memory of this process so far, MiB: the solver's thread included. */
+/** Peak resident memory of this process, MiB, with the solver's thread. */
 export const peakMiB = (): number => process.resourceUsage().maxRSS / 2 ** 10;
 
 export interface Gaps {
-  /** (bound - plan) / bound. */
+  /** Gap of the plan: (bound - plan) / bound. */
   readonly plan: number;
-  /** The greedy plan's, to the same bound. */
+  /** Gap of the greedy plan to the same bound. */
   readonly greedy: number;
-  /** The plan's in dollars, as a share of the expected dollars that it spends. */
+  /** Gap of the plan in dollars, as a share of its expected cost. */
   readonly ofCost: number;
   readonly bound: 'LP' | 'Lagrangian';
 }
 
-/**
- * To the LP relaxation where the model is small enough to be solved at all, else to the plan's own Lagrangian bound.
- */
+/** Gaps to the LP relaxation if it can be solved, else to the plan's own Lagrangian bound. */
 export async function gapsOf(
   problem: Problem,
   { report, selection }: { readonly report: SolveReport; readonly selection: Selection },

@@ -1,11 +1,12 @@
 /**
- * Could a trained forecast of capacity beat the program's own (lib/market/forecast/hazard.ts)?
- * (docs/forecast-capacity.md)
- *   node bench/forecast-capacity.ts --data DATASET --series FOLDER,FOLDER,..     draws the data set from series of availability
- *   node bench/forecast-capacity.ts --data DATASET --tuned FOLDER               draws it from what bench/deadline-on-spot.ts may be
- *                                                                                tuned on: nothing of its later range is looked at
- *   npm run train:preemption -- --data DATASET --output VERSION                  trains on it
- *   node bench/forecast-capacity.ts --data DATASET --model VERSION               judges both, by splits and horizons
+ * Comparison of a trained capacity forecast with the program's own (lib/market/forecast/hazard.ts,
+ * docs/forecast-capacity.md).
+ *
+ *   node bench/forecast-capacity.ts --data DATASET --series FOLDER,FOLDER,..    draws the data set from availability series
+ *   node bench/forecast-capacity.ts --data DATASET --tuned FOLDER               draws it from the tuning part of
+ *                                                                               bench/deadline-on-spot.ts, without later data
+ *   npm run train:preemption -- --data DATASET --output VERSION                 trains on it
+ *   node bench/forecast-capacity.ts --data DATASET --model VERSION              judges both, by splits and horizons
  */
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -32,7 +33,7 @@ import { intervalText, METRIC_NAMES, METRICS } from '../lib/models/evaluation/sc
 const SEED = 1;
 const INSTANTS_PER_POOL = 3000;
 const SPLITS = ['test', 'unseen'];
-/** Of the windows that bench/deadline-on-spot.ts reports. */
+/** Length of the windows that bench/deadline-on-spot.ts reports. */
 const WINDOW_MS = 24 * 3_600_000;
 
 const { values } = parseArgs({
@@ -58,7 +59,7 @@ async function draw(folders: readonly string[]): Promise<void> {
   await write(sources, { shares: { train: 0.6, validation: 0.2 }, unseenShare: 0.2 });
 }
 
-/** Each folder of series up to the end of the windows that may be tuned on; nothing of them is kept to be judged on. */
+/** Draws each folder of series up to the end of the tuning windows; later data is not used. */
 async function drawTuned(folder: string): Promise<void> {
   const { found } = await seriesIn(resolve(folder), markets);
   const tuned = windowsOf(found, 'tune', WINDOW_MS);
@@ -128,7 +129,7 @@ function print(list: readonly Row[]): void {
   }
 }
 
-/** One number for all: the share lost in the training range. */
+/** Constant forecast: the share lost in the training range. */
 function shareLost(rows: DatasetRows, horizonS: number): Forecast {
   const train = askedOf(rows, ['train']).map((row) => outcomeWithin(rows, row, horizonS));
   const known = train.filter((o) => o !== 'unknown');

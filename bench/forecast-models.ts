@@ -1,13 +1,16 @@
 /**
- * How good trained forecasts of price losses are, beside the historical median and the paper's other classifiers
+ * Quality of trained forecasts of price losses, compared with the historical median and the paper's other classifiers
  * (docs/forecast.md).
+ *
  *   npm run bench:forecast -- --data DATASET --markets M,M,.. --model VERSION.. [--rivals FOLDER] [--report FILE]
  *   [--record] [--split S..]
- * DATASET: what `ebb market dataset` drew from the markets, M: those, files or folders of traces. VERSION: folders with
- * model.onnx, asked through onnxruntime-node as when they serve. FOLDER: what `npm run train:preemption -- --rivals`
- * wrote. Bootstraps draw days, seed 1. --split: parts to judge; default: test and
- * unseen, which no choice may use. Use validation to compare candidates. --record: writes the later range's figures
- * beside each VERSION, for `ebb models list` and `show`.
+ *
+ * DATASET: output of `ebb market dataset`; M: its markets, as files or folders of traces. VERSION: folders with
+ * model.onnx, run by onnxruntime-node as in service. FOLDER: output of `npm run train:preemption -- --rivals`.
+ * Bootstraps resample days, seed 1.
+ *
+ * --split: parts to judge; default: test and unseen, which no choice may use. Use validation to compare candidates.
+ * --record: writes the later range's figures into each VERSION, for `ebb models list` and `show`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

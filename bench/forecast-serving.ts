@@ -1,12 +1,11 @@
 /**
- * What asking the trained model costs: 1,000 pools x 10 bids, each at the model's horizons.
+ * Cost of serving the trained model: 1,000 pools x 10 bids, each at the model's horizons.
  *
  *   node bench/forecast-serving.ts [--forecast model|VERSION] [--pools 1000] [--bids 10] [--runs 20]
  *
- * Prices are made up: a week of them per pool, about 170 changes in each, seed 1. First is the whole of a new process:
- * the model is opened and every pool's week taken in. Then cycles a minute apart, warm: some pools have a new price,
- * all bids are asked again. Wall time, processor time of the process (ONNX Runtime's threads are part of it), and its
- * memory.
+ * Prices are generated: a week per pool, about 170 changes each, seed 1. First comes a whole new process: loading of
+ * the model, and a week of every pool. Then warm cycles a minute apart: some pools have a new price, and all bids are
+ * forecast again. Measured are wall time, processor time with ONNX Runtime's threads, and memory.
  */
 import { parseArgs } from 'node:util';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../lib/kernel/units.ts';
@@ -31,7 +30,7 @@ const [POOLS, BIDS, RUNS] = [Number(args.pools), Number(args.bids), Number(args.
 const HOUR_MS = 3_600_000;
 const START_MS = 1_700_000_000_000;
 const NOW_MS = START_MS + 8 * 24 * HOUR_MS;
-/** Types of one family in a zone, as EC2 has sizes. */
+/** Types of one family per zone, as EC2 has sizes. */
 const SIZES = 8;
 const ZONES = 6;
 

@@ -1,10 +1,11 @@
 /**
- * How good and how fast the empirical interruption forecast is.
+ * Quality and speed of the empirical interruption forecast.
+ *
  *   node bench/forecast.ts            needs EBB_DATA_DIR (default ../shared/data) for the first two tables
- * 1. Brier score of P(price passes the bid within h), forecast every 8 hours from what was public then, against what
- *    happened.
+ *
+ * 1. Brier score of P(price passes the bid within h), forecast every 8 hours from the prices known by then.
  * 2. Hazards by bid above the price relative to on-demand: the source of the cold-start table in
- *    lib/market/forecast/forecaster.ts.
+ * lib/market/forecast/forecaster.ts.
  * 3. Time to build and to refresh 1,000 pools x 4 bids.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,7 +13,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { epochMs, mib, milliCpu, raw, usdPerHour } from '../lib/kernel/units.ts';
 import { randomStream } from '../lib/kernel/random.ts';
-import { poolKey, type Pool } from '../lib/domain/pool.ts';
+import { poolKey, type Pool, onDemandUsdOf } from '../lib/domain/pool.ts';
 import { builtInCatalogue } from '../lib/market/catalogue.ts';
 import { indexAt, type PriceArrays } from '../lib/market/price-steps.ts';
 import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
@@ -43,7 +44,7 @@ function load(folder: string): Market[] {
     const entry = builtInCatalogue().entry(key.split('/')[0] ?? '', epochMs(at[0] ?? 0));
     if (entry === null) return [];
     const prices = { atMs: Float64Array.from(at), usdPerHour: Float64Array.from(usd) };
-    return [{ onDemand: raw(entry.onDemandUsdPerHour), prices }];
+    return [{ onDemand: onDemandUsdOf(entry), prices }];
   });
 }
 

@@ -1,11 +1,11 @@
 /**
- * What an engine with nothing to do costs: `ebb up` on a fresh folder, one tiny job, and once it is done and its
- * instance is gone, processor time and resident memory of the whole process over a quiet time.
+ * Cost of an idle engine: `ebb up` on a new folder and one tiny job. After its instance is gone, processor time and
+ * resident memory of the whole process are measured.
  *
  *   node bench/idle.ts [--seconds 30] [--settle 20] [--form package|checkout]
  *
- * Measured as a package (what `npm install` gives) and as a checkout (run from a compiled copy of its sources). Linux
- * only. Prints figures; judges nothing.
+ * Measured as a package (the result of `npm install`) and as a checkout (run from a compiled copy of its sources).
+ * Linux only. Prints figures; judges nothing.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

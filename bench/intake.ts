@@ -1,19 +1,18 @@
 /**
- * Intake over HTTP, each job durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in a process of
- * its own on the same machine; whoever sends shares its cores.
+ * Intake over HTTP, each job durable (SQLite, WAL, synchronous FULL) before its answer. The server runs in its own
+ * process on the same machine, so senders share its cores.
  *
  *   node bench/intake.ts [--seconds 10] [--connections 64] [--jobs 20000] [--dir FOLDER]
  *
- * 1. Single submissions from many connections: the highest throughput, then the latency at half that rate (autocannon
- *    sends a second's share of each connection in a burst, which is harder than an even rate); then every acknowledged
- *    job is looked for in the database that the stopped server leaves behind.
+ * 1. Single submissions from many connections: the highest throughput, then the latency at half that rate. autocannon
+ *    sends a second's share of each connection in a burst, which is harder than an even rate. Then every acknowledged
+ *    job is looked up in the database of the stopped server.
  * 2. One client, single submissions one after another, then batches (POST /api/jobs/batch), to the same server.
- * 3. End to end: `ebb submit` of --jobs jobs, as documents of one YAML file, as JSON lines and as 5,000 files, to a
- *    real engine (scripts/serve-engine.ts: admission, engine thread and instances as `ebb up` has them), which
- *    schedules and runs them meanwhile. Timed: the whole command, process start and reading included; and its requests
- *    alone, from the first that the server gets until the last is answered. A job that is answered is in the database
- *    from which the engine's next cycle takes it. Then the same command again under its key. Besides, the longest wait
- *    of a health check (one every 20 ms) while jobs are taken: what others notice.
+ * 3. End to end: `ebb submit` of --jobs jobs, as documents of one YAML file, as JSON lines and as 5,000 files. The
+ *    engine is real (scripts/serve-engine.ts: admission, engine thread and instances as in `ebb up`) and runs the jobs
+ *    meanwhile. Timed are the whole command with process start and reading, and its requests alone, from the first to
+ *    the last answer. An answered job is in the database, and the engine's next cycle takes it. Then the same command
+ *    again under its key. The longest wait of a health check (one every 20 ms) shows the effect on others.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -30,10 +29,7 @@ import { MAX_BATCH_JOBS } from '../lib/api/requests.ts';
 import type { BatchAnswer } from '../lib/api/schemas.ts';
 import { SqliteStore } from '../lib/drivers/local/store/sqlite-store.ts';
 
-/**
- * What intake is to reach: at least this many jobs a second (single ones, and end to end), and this latency at half the
- * highest rate.
- */
+/** Targets of intake: jobs per second (single ones, and end to end), and latency at half the highest rate. */
 const TARGET_JOBS_PER_S = 2000;
 const TARGET_P99_MS = 50;
 
@@ -82,7 +78,7 @@ async function serve(dir: string, program: 'serve-api' | 'serve-engine'): Promis
   throw new Error('the API server ended before it listened');
 }
 
-/** One run of load; the paths of the jobs that were acknowledged are added to `acknowledged`. */
+/** One run of load; paths of acknowledged jobs are added to `acknowledged`. */
 async function load(url: string, seconds: number, rate: number | null, acknowledged: Set<string>) {
   return autocannon({
     url: `${url}/api/jobs`,
@@ -117,7 +113,7 @@ async function stored(dir: string): Promise<Set<string>> {
   return ids;
 }
 
-/** Sequential, so that a minute is enough. */
+/** Sequential submissions: few enough for a minute. */
 const ONE_BY_ONE = 1000;
 const FILES = 5000;
 const HEALTH_EVERY_MS = 20;
@@ -157,14 +153,14 @@ const line = (i: number): string =>
   JSON.stringify({ name: `job-${i}`, command: ['true'], resources: { cpu: 1, memory: '256MiB' } });
 const each = (count: number, text: (i: number) => string): string[] => Array.from({ length: count }, (_, i) => text(i));
 
-/** What `ebb submit` is given: files by name. */
+/** Inputs of `ebb submit`: files by name. */
 const FORMS: readonly (readonly [string, () => ReadonlyMap<string, string>])[] = [
   ['one YAML file', () => new Map([['jobs.yaml', each(jobCount, yaml).join('---\n')]])],
   ['JSON lines', () => new Map([['jobs.ndjson', each(jobCount, line).join('\n')]])],
   [`${FILES} YAML files`, () => new Map(each(FILES, yaml).map((text, i) => [`job-${i}.yaml`, text]))],
 ];
 
-/** Longest wait for an answer of the health check until it is stopped. */
+/** Longest wait for a health check, until stopped. */
 function healthOf(url: string): () => Promise<number> {
   let isOver = false;
   let longestMs = 0;
@@ -183,7 +179,7 @@ function healthOf(url: string): () => Promise<number> {
   };
 }
 
-/** Between client and engine: when the first request came, and when the last one was answered. */
+/** Proxy between client and engine that measures from the first request to the last answer. */
 async function relay(target: string): Promise<{ readonly url: string; readonly spanMs: () => number; close(): void }> {
   let firstMs: number | null = null;
   let lastMs = 0;
@@ -266,7 +262,7 @@ const { version } = JSON.parse(await readFile(new URL('../package.json', import.
 console.log(
   `intake: ebbtide ${version}, node ${process.version}, sqlite ${process.versions['sqlite'] ?? '?'}, ${cpus().length} x ${cpus()[0]?.model ?? '?'}`,
 );
-// Above 0 the machine has other work, and latencies are those of waiting for a core.
+// A load above 0 means other work on the machine: latencies include waiting for a core.
 console.log(`load average before: ${loadavg()[0]?.toFixed(1)}`);
 console.log(`body ${Buffer.byteLength(JOB)} bytes, ${connections} connections, ${secondsOfLoad} s per phase`);
 

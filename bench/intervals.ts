@@ -1,6 +1,4 @@
-/**
- * Ratios of sums with bootstrap intervals over clusters (windows): what is drawn again is a window with all its jobs.
- */
+/** Ratios of sums with bootstrap intervals over clusters: windows are resampled with all their jobs. */
 import { Bootstrap, type Estimate } from '../lib/report/bootstrap.ts';
 
 export interface Pair {
@@ -9,7 +7,7 @@ export interface Pair {
   readonly under: number;
 }
 
-/** Sum of `over` by sum of `under`, as reports of simulations have it. */
+/** Sum of `over` divided by the sum of `under`, as in reports of simulations. */
 export function clusterRatio(pairs: readonly Pair[]): Estimate {
   const clusters = [...Map.groupBy(pairs, (p) => p.cluster)].sort(([a], [b]) => a - b);
   const sum = (list: readonly Pair[], of: 'over' | 'under'): number => list.reduce((s, p) => s + p[of], 0);

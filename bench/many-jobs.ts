@@ -15,19 +15,22 @@
  * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen
  * anything.
  *
- * What one preset would turn down at submission (it has learned other running times) none is given, so that all run the
- * same jobs.
+ * Jobs that any preset refuses at submission are removed for all, so that all run the same jobs. Presets refuse
+ * different jobs because they have learned different running times.
  *
  * `--parts` prints where the money of each preset went, by window and in all (cost-parts.ts).
  *
- * Reach: `ebbtide` cheapest among the presets with at most 1 % of the deadlines missed; the oracle is the bound.
+ * Costs are given over the on-demand reference (the cheapest on-demand way that knows nothing of the future) and,
+ * before refunds, over the lower bound of the same jobs: lib/drivers/sim/reference.
+ *
+ * Reach: `ebbtide` cheapest among the presets with at most 1 % of the deadlines missed.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { schedulerConfig } from '../lib/domain/config.ts';
-import { epochMs, plus, raw, seconds, ZERO_S } from '../lib/kernel/units.ts';
+import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
+import { epochMs, plus, raw, seconds, ZERO_S, type EpochMs } from '../lib/kernel/units.ts';
 import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { openMarket } from '../lib/drivers/local/market/import.ts';
 import { replayMarket } from '../lib/drivers/local/market/replay.ts';
@@ -36,7 +39,9 @@ import type { MarketTrace } from '../lib/market/trace.ts';
 import { deterministic } from '../lib/policy/solver.ts';
 import { decidersNamed } from '../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../lib/drivers/sim/outcome-of-run.ts';
+import { referencesOf } from '../lib/drivers/sim/reference/references.ts';
 import type { Estimate } from '../lib/report/bootstrap.ts';
+import type { References } from '../lib/report/outcome.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
 import { openWorkload } from '../lib/workload/open.ts';
 import type { WorkloadJob } from '../lib/workload/workload.ts';
@@ -45,7 +50,7 @@ import { PARTS_HEADER, PartsTally, partsText, sumOf, type CostParts } from './co
 import { clusterRatio, fractionText } from './intervals.ts';
 
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'fleet', 'ebbtide', 'oracle'] as const;
-/** Where in its stretch of the market a window begins, and what is added to the seed. */
+/** Start of a window in its stretch of the market, and offset of the seed. */
 const PARTS: Readonly<Record<string, { readonly at: number; readonly seed: number }>> = {
   tune: { at: 0, seed: 0 },
   report: { at: 0.5, seed: 1000 },
@@ -53,16 +58,18 @@ const PARTS: Readonly<Record<string, { readonly at: number; readonly seed: numbe
 const MOST_MISSED = 0.01;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
-/** Jobs arrive for an hour and more; then there is a day for what is late. */
+/** Rate of arrivals, which last over an hour. A day follows for late jobs. */
 const PER_HOUR = 20;
 const AFTER_S = 86_400;
 const CHECKPOINT_S = 600;
-/** Of the workload: half of the tasks below 20 minutes, one in six above an hour; deadlines leave time for starts. */
+/**
+ * Shape of the workload: half of the tasks below 20 minutes, one in six above an hour. Deadlines leave time for starts.
+ */
 const SHAPE = 'medianRuntimeS=1200,runtimeSigma=1,maxTasks=20,dailyCycle=0';
 const VCPUS = 2000;
 const CYCLE_S = 60;
 const SOLVER_NODES = 50;
-/** Types of both prices that hold any of the tasks. */
+/** Types with prices in both years that hold any of the tasks. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   '2016': ['m1.large', 'm1.xlarge', 'm2.xlarge', 'm3.large', 'c1.medium', 'c1.xlarge', 'r3.large', 'm4.4xlarge'],
   '2021': ['m5', 'c5', 'r5'].flatMap((f) => ['large', 'xlarge', '2xlarge', '4xlarge'].map((size) => `${f}.${size}`)),
@@ -87,6 +94,9 @@ interface Run {
   readonly window: number;
   readonly preset: string;
   readonly usd: number;
+  readonly refundedUsd: number;
+  /** Of the same jobs. */
+  readonly references: References;
   readonly jobs: number;
   readonly missed: number;
   readonly interruptions: number;
@@ -96,7 +106,7 @@ interface Run {
   readonly tookS: number;
 }
 
-/** The same market with the pools of some types only. */
+/** The same market with pools of some types only. */
 function cutDown(trace: MarketTrace, types: readonly string[]): MarketTrace {
   return {
     name: trace.name,
@@ -126,13 +136,18 @@ interface Setting {
   readonly startMs: number;
 }
 
-/** A preset, and how interruptions are forecast under it: `PRESET` or `PRESET@FORECAST`. */
-async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Run> {
+const toOf = (fromMs: EpochMs, jobs: readonly WorkloadJob[]): EpochMs =>
+  plus(fromMs, seconds((jobs.at(-1)?.submittedS ?? 0) + AFTER_S));
+
+const configAt = (startMs: number): SchedulerConfig =>
+  schedulerConfig.parse({ billing: billingAt(epochMs(startMs)), cyclePeriodS: CYCLE_S });
+
+/** Run of a preset with its interruption forecast: `PRESET` or `PRESET@FORECAST`. */
+async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob[]): Promise<Omit<Run, 'references'>> {
   const [preset = '', asked = 'preset'] = named.split('@');
   const { market, trace, window, startMs } = setting;
   const began = performance.now();
   const fromMs = epochMs(startMs);
-  const lastS = jobs.at(-1)?.submittedS ?? 0;
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const tally = new PartsTally();
   const forecast = await forecastOf({ preset, dir: '.ebb', forecast: asked, presets: {} });
@@ -141,16 +156,13 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       trace,
       market: (now) => replayMarket(trace, now),
       fromMs,
-      toMs: plus(fromMs, seconds(lastS + AFTER_S)),
+      toMs: toOf(fromMs, jobs),
       jobs,
       namesJobs: false,
       deciders: decidersNamed(preset),
       forecast,
       solver,
-      config: schedulerConfig.parse({
-        billing: billingAt(epochMs(startMs)),
-        cyclePeriodS: CYCLE_S,
-      }),
+      config: configAt(startMs),
       vcpus: VCPUS,
       seed: Number(options.seed),
       minGapS: seconds(5),
@@ -163,6 +175,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       window,
       preset: named,
       usd: totals.billedUsd,
+      refundedUsd: totals.refundedUsd,
       jobs: totals.deadlines,
       missed: totals.missed,
       interruptions: totals.interruptions,
@@ -177,20 +190,24 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
   }
 }
 
-/** All presets on the jobs that each of them takes. */
+/** Runs of all presets on the jobs that each accepts. */
 async function windowRuns(setting: Setting, presets: readonly string[], all: readonly WorkloadJob[]): Promise<Run[]> {
   const refused = new Set<string>();
   for (;;) {
     const jobs = all.filter((j) => !refused.has(j.key));
-    const runs: Run[] = [];
+    const ran: Omit<Run, 'references'>[] = [];
     for (const preset of presets) {
       const run = await runOf(setting, preset, jobs);
       for (const key of run.refused) refused.add(key);
-      // The others would run what has just been found to be refused.
+      // Further presets would run jobs that are refused now.
       if (run.refused.length > 0) break;
-      runs.push(run);
+      ran.push(run);
     }
-    if (runs.length === presets.length) {
+    if (ran.length === presets.length) {
+      const fromMs = epochMs(setting.startMs);
+      const scene = { trace: setting.trace, config: configAt(setting.startMs), fromMs, setupS: ZERO_S };
+      const references = referencesOf(jobs, { ...scene, toMs: toOf(fromMs, jobs) });
+      const runs = ran.map((r) => ({ ...r, references }));
       const gone = refused.size === 0 ? '' : `; refused by one or other: ${[...refused].join(', ')}`;
       console.log(
         `${setting.market}, window ${setting.window} from ${new Date(setting.startMs).toISOString()}: ${jobs.length} of ${all.length} jobs${gone}`,
@@ -261,18 +278,29 @@ function report(title: string, runs: readonly Run[], presets: readonly string[])
   const usd = (of: readonly Run[], preset: string): number => of.find((r) => r.preset === preset)?.usd ?? NaN;
   const ratio = (preset: string, to: string): Estimate =>
     clusterRatio(windows.map((of, cluster) => ({ cluster, over: usd(of, preset), under: usd(of, to) })));
+  const toReference = (preset: string, reference: keyof References): Estimate =>
+    clusterRatio(
+      windows.flatMap((of, cluster) => {
+        const run = of.find((r) => r.preset === preset);
+        const under = run?.references[reference] ?? null;
+        if (run === undefined || under === null) return [];
+        // The bound is of charges before refunds.
+        return [{ cluster, over: run.usd + (reference === 'lowerBoundUsd' ? run.refundedUsd : 0), under }];
+      }),
+    );
   const missed = (preset: string): { readonly missed: number; readonly jobs: number } =>
     runs
       .filter((r) => r.preset === preset)
       .reduce((n, r) => ({ missed: n.missed + r.missed, jobs: n.jobs + r.jobs }), { missed: 0, jobs: 0 });
   console.log(`\n${title}: ${windows.length} windows; 95 % intervals by resampling windows`);
-  console.log('preset             / on-demand             / ebbtide               / oracle                missed');
+  console.log('preset             / on-demand reference   / ebbtide               / lower bound           missed');
   for (const preset of presets) {
     const m = missed(preset);
     const share = `${m.missed} of ${m.jobs} (${((100 * m.missed) / Math.max(1, m.jobs)).toFixed(1)} %)`;
-    const to = (other: string): string => (presets.includes(other) ? fractionText(ratio(preset, other)) : '-');
+    const toEbbtide = presets.includes('ebbtide') ? fractionText(ratio(preset, 'ebbtide')) : '-';
+    const [onDemand, bound] = [toReference(preset, 'onDemandUsd'), toReference(preset, 'lowerBoundUsd')];
     console.log(
-      `${preset.padEnd(18)} ${to('on-demand').padEnd(23)} ${to('ebbtide').padEnd(23)} ${to('oracle').padEnd(23)} ${share}`,
+      `${preset.padEnd(18)} ${fractionText(onDemand).padEnd(23)} ${toEbbtide.padEnd(23)} ${fractionText(bound).padEnd(23)} ${share}`,
     );
   }
   if (options.parts) printParts(runs);

@@ -1,11 +1,10 @@
 /**
- * Fits the market generator's parameters to real traces and compares what it generates with the part of the traces that
- * the fit has not seen.
+ * Fit of the market generator to real traces, and comparison of generated markets with the held-out part.
  *
- *     node bench/market-fit.ts [--write] [--svg FILE]
+ *   node bench/market-fit.ts [--write] [--svg FILE]
  *
  * Data: EBB_DATA_DIR (default ../shared/data): spot-prices-us-east-1-{2015,2016,2021}, spot-availability-2022-2023, see
- * docs/datasets.md. Split: by time. The first two thirds of every market and series are fitted, the last third is
+ * docs/datasets.md. Split by time: the first two thirds of every market and series are fitted, the last third is
  * compared. `--write` rewrites lib/market/fitted.ts; `--svg` draws the distributions side by side.
  */
 import { readdirSync, writeFileSync, existsSync } from 'node:fs';
@@ -36,7 +35,7 @@ import { distributionCharts, type Panel } from '../lib/drivers/local/market/char
 const SEED = 20170401;
 const GENERATED_MARKETS = 400;
 const GENERATED_DAYS = 30;
-/** Smooth markets are many and alike: this many profiles stand for them. */
+/** Profiles of smooth markets, which are many and similar. */
 const SMOOTH_PROFILES = 48;
 const FIT_SHARE = 2 / 3;
 
@@ -78,8 +77,7 @@ interface SeriesPart {
 async function seriesParts(folder: string): Promise<{ fit: SeriesPart[]; held: SeriesPart[] }> {
   const parts = { fit: [] as SeriesPart[], held: [] as SeriesPart[] };
   const files = readdirSync(join(dataDir, folder), { recursive: true, encoding: 'utf8' }).sort();
-  // Each file by itself: in one market the months between two series of a pool would count as one long outage. EC2
-  // only.
+  // Files one by one: in one market the months between two series of a pool would be a long outage. EC2 only.
   for (const file of files.filter((f) => f.endsWith('.json') && f.includes('aws-'))) {
     const trace = await open(join(folder, file));
     const { fit, held } = split(trace);
@@ -92,7 +90,7 @@ async function seriesParts(folder: string): Promise<{ fit: SeriesPart[]; held: S
 }
 
 function generated(regime: Regime, model: MarketModel): MarketTrace {
-  // A price of some dollars, so that rounding to 1/100 cent does not show.
+  // Price of some dollars, so that rounding to 1/100 cent does not show.
   const entry = invariant(
     builtInCatalogue().entry('m5.16xlarge', epochMs(Date.UTC(2020, 0, 1))),
     'm5.16xlarge is built in',
@@ -147,7 +145,7 @@ function table(title: string, rows: readonly string[][]): void {
   for (const row of rows) console.log(`| ${row.join(' | ')} |`);
 }
 
-/** Numbers at four significant digits: the fit is not that good, and the file stays readable. */
+/** Numbers with four significant digits: the fit is not better, and the file stays readable. */
 const rounded = (_key: string, value: unknown): unknown =>
   typeof value === 'number' ? Number(value.toPrecision(4)) : value;
 

@@ -1,8 +1,11 @@
 /**
- * The plan stage against the clock and against its bounds.
+ * Time of the plan stage, and its gap to bounds.
+ *
  *   node bench/plan.ts [--only small|large] [--seeds N]
- * small: 200 waiting groups x 100 pools, contended, with running work that may give way: model, solver and all.
+ *
+ * small: 200 waiting groups x 100 pools, contended, with running work that may be preempted: model and solver.
  * large: 100,000 tasks in 2,000 groups x 500 pools: Lagrangian bound and repair.
+ *
  * Prints inputs, versions and figures; judges nothing.
  */
 import { parseArgs } from 'node:util';
@@ -58,7 +61,7 @@ async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   };
 }
 
-/** A title, what it is of each figure, and how it is written. */
+/** Row: title, value of each figure, and format. */
 type Row = readonly [title: string, of: (f: Figure) => number, as: typeof asMs];
 
 async function run(title: string, shapes: readonly ScenarioShape[]): Promise<void> {
@@ -83,7 +86,7 @@ async function run(title: string, shapes: readonly ScenarioShape[]): Promise<voi
     ['variables', (f) => f.variables, asCount],
     ['constraints', (f) => f.constraints, asCount],
     ['deferred starts', (f) => f.deferred, asCount],
-    ['pre-emptions', (f) => f.preempted, asCount],
+    ['preemptions', (f) => f.preempted, asCount],
   ];
   for (const [title, of, as] of rows) printLine(title, figures.map(of), as);
   console.log(`  first decision of the process, nothing compiled yet: ${asMs(figures[0]?.ms ?? NaN)}`);

@@ -1,4 +1,4 @@
-/** Ebbtide as its users have it, for benchmarks of the whole program. Linux only: figures come from /proc. */
+/** Ebbtide as its users run it, for benchmarks of the whole program. Linux only: figures come from /proc. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** checkout: types are stripped from the sources as they are loaded; package: what `npm run package` makes of them. */
+/** checkout: types are stripped while sources load; package: the result of `npm run package`. */
 export type Form = 'checkout' | 'package';
 export const FORMS: readonly Form[] = ['package', 'checkout'];
 
 export interface Product {
-  /** The launcher `ebb.mjs`. */
+  /** Path of the launcher `ebb.mjs`. */
   readonly launcher: string;
   remove(): void;
 }
@@ -27,7 +27,7 @@ export function productAs(form: Form): Product {
   const script = `import { compile } from ${JSON.stringify(new URL('../bin/compile.mjs', import.meta.url).href)}; compile(process.argv[1]);`;
   const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval'];
   execFileSync(process.execPath, [...flags, script, folder]);
-  // Without its sources the launcher takes what was built from them.
+  // Without sources the launcher runs the built files.
   rmSync(join(folder, 'bin', 'ebb.ts'));
   rmSync(join(folder, 'lib'), { recursive: true });
   return { launcher: join(folder, 'bin', 'ebb.mjs'), remove: () => rmSync(folder, { recursive: true }) };

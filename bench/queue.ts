@@ -1,8 +1,10 @@
 /**
- * Time to find which short tasks wait their turn (lib/stages/queue/queue.ts), where all that runs is short.
+ * Time to find short tasks for slot reuse (lib/stages/queue/queue.ts) when all running tasks are short.
+ *
  *   node bench/queue.ts [instances=10000] [leftovers=2000] [pools=1000]
- * Each instance runs ten tasks of seven sizes; leftovers are of 50 tasks, which all find a turn, or of 1,000, most of
- * which do not.
+ *
+ * Each instance runs ten tasks of seven sizes. Leftovers have 50 tasks, which all find a slot, or 1,000, most of which
+ * do not.
  */
 import { certain } from '../lib/domain/distribution.ts';
 import type { Pool } from '../lib/domain/pool.ts';
@@ -51,7 +53,7 @@ function inputOf(tasks: number): QueueInput {
   const groups = Array.from({ length: count }, (_, i) =>
     group({ name: `g${i}`, count: tasks, need: needOf(sizeOf(i), 1024) }),
   );
-  const { snapshot, forecasts, worths } = decisionOf({
+  const context = decisionOf({
     groups,
     instances: Array.from({ length: instances }, (_, i) => busy(i)),
     pools: pools.map((p) => openAt(p, 0.1)),
@@ -87,9 +89,8 @@ function inputOf(tasks: number): QueueInput {
   }));
   const none = { placements: [], preempted: new Set<never>(), behind: new Map<never, number>(), unknownAs: () => null };
   return {
-    snapshot,
-    forecasts,
-    worths: worths.groups,
+    ...context,
+    offers: new Map(),
     leftOf: () => seconds(10),
     leftovers,
     config: schedulerConfig.parse({}),

@@ -1,20 +1,20 @@
 /**
- * How fast the simulator is: events per second, peak memory, and the solver's share of the time.
+ * Speed of the simulator: events per second, peak memory, and the solver's share of the time.
  *
- *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S] [--market
- *   FILE|FOLDER]
+ *   node bench/simulate.ts [--only greedy,milp,growth] [--gap 60] [--vcpus 100000] [--from-s S] [--to-s S]
+ *   [--market FILE|FOLDER] [--references]
  *
- * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`; milp: the same under
- * `ebbtide`, whose solver ends by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs,
- * once over ten times as long (the live set stays) and once in the same time on ten times the vCPUs (the live set
- * grows); load per vCPU is the same in all three. Start-up time (reading, compiling) is
- * measured with a single job and subtracted.
+ * greedy: the Google trace's task attempts (EBB_DATA_DIR, docs/datasets.md) under `spot-greedy`. milp: the same under
+ * `ebbtide`, whose solver stops by nodes. growth: a synthetic workload under `spot-greedy`, then ten times its jobs.
+ * These come once over ten times as long (equal live set), and once in the same time on ten times the vCPUs (larger
+ * live set). Load per vCPU is equal in all three. Start-up time (reading, compiling) is measured with a single job and
+ * subtracted.
  *
- * An event is something that happened to an instance or a task, a submission, or a cycle. `--gap` is the least time
- * between two decisions, seconds; `--from-s` and `--to-s` take a part of the trace. Requests are fractions of the
- * market's largest machine: 16 vCPUs; its memory is taken as 64 GiB. Each run is a thread of a process of its own, as
- * `ebb simulate` has it, one after the other: peak memory is of the process. Processor time counts all its threads.
- * Judges nothing.
+ * An event is a change of an instance or a task, a submission, or a cycle. `--gap` is the least time between two
+ * decisions, seconds; `--from-s` and `--to-s` select a part of the trace. Requests are fractions of the market's
+ * largest machine: 16 vCPUs, and 64 GiB by assumption. Each run is a thread of its own process, as in `ebb simulate`,
+ * one after the other: peak memory is that of the process. Processor time counts all its threads. Judges nothing.
+ * `--references`: with the on-demand reference and the lower bound that `ebb simulate` computes after a run.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { RunOrder } from '../lib/cli/simulation/order.ts';
+import type { RunOrder } from '../lib/cli/simulation/run-order.ts';
 import { runAll } from '../lib/cli/simulation/pool.ts';
 import { DEFAULT_SEED } from '../lib/market/default-market.ts';
 import { machine, peakMiB } from './figures.ts';
@@ -35,13 +35,14 @@ const { values: args } = parseArgs({
     'from-s': { type: 'string' },
     'to-s': { type: 'string' },
     market: { type: 'string' },
+    references: { type: 'boolean', default: false },
     order: { type: 'string' },
   },
 });
 
 const TRACE = join(process.env['EBB_DATA_DIR'] ?? '../shared/data', 'google-2011', 'task_attempts.csv.gz');
 const MACHINE = { vcpus: 16, memoryGiB: 64 };
-/** An hour of arrivals, some 7,000 tasks; the limit binds at none of the three sizes. */
+/** Arrivals of an hour, some 7,000 tasks; the limit binds at none of the three sizes. */
 const GROWTH = { jobs: 500, perHour: 500, vcpus: 20_000 };
 
 interface Figures {
@@ -76,6 +77,7 @@ function orderOf(preset: string, path: string, over: Partial<RunOrder> = {}): Ru
     vcpus: Number(args.vcpus),
     minGapS: Number(args.gap),
     setupS: 0,
+    references: args.references,
     log: null,
     ...over,
   };
@@ -107,7 +109,7 @@ async function measure(order: RunOrder): Promise<Figures> {
   };
 }
 
-/** In a process of its own. */
+/** Runs one order in a process of its own. */
 function measured(order: RunOrder): Figures {
   const self = fileURLToPath(import.meta.url);
   const { stdout, status } = spawnSync(process.execPath, [self, '--order', JSON.stringify(order)], {

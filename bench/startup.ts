@@ -1,11 +1,11 @@
 /**
- * How long `ebb --help` takes from a cold process to its end.
+ * Time of `ebb --help` from a cold process to its end.
  *
  *   node bench/startup.ts [--runs 20] [--old PATH_OF_AN_OLDER_NODE] [--json]
  *
- * As a package and as a checkout; by this Node, and by an older one (the first other `node` on the PATH unless named),
- * which has the launcher start the packaged Node. The first run of each fills Node's compile cache and is printed
- * apart. `--json` prints records for bench/results; all else then goes to standard error.
+ * Measured as a package and as a checkout, by this Node and by an older one, which starts the packaged Node. The older
+ * one is the first other `node` on the PATH unless named. The first run of each fills Node's compile cache and is
+ * printed separately. `--json` prints records for bench/results, and everything else on standard error.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
@@ -26,7 +26,7 @@ const say = args.json ? console.error : console.log;
 const TARGET_MS = 250;
 const measured: Measured[] = [];
 
-/** Another Node than this one, and its version; null where there is none. */
+/** Older Node and its version; null without one. */
 function olderNode(): { readonly path: string; readonly version: string } | null {
   const candidates = [args.old ?? [], (process.env['PATH'] ?? '').split(delimiter).map((f) => join(f, 'node'))].flat();
   for (const path of candidates) {

@@ -1,7 +1,8 @@
 /**
- * Intake of the SQLite store: single-job submissions, each durable before its answer, from a number of callers that
- * each wait for their answer; then the cost of a cycle's load with a history behind it.
- * Usage: node bench/store.ts [jobs=20000] [callers=32] [history=20000]
+ * Intake of the SQLite store: durable single-job submissions from concurrent callers. Then the cost of loading a
+ * cycle's state with a history.
+ *
+ *   node bench/store.ts [jobs=20000] [callers=32] [history=20000]
  */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * How long `npx cdk synth -q` takes, without network, credentials and home: the first time with all functions bundled,
- * then with their code as it was kept.
+ * Time of `npx cdk synth -q` without network, credentials and home: first with bundling of all functions, then with the
+ * cached code.
  *
  *   node bench/synth.ts [--runs 3]
  */

@@ -1,16 +1,15 @@
 /**
- * How many tasks of `true` a second the local engine starts and finishes, from `ebb up` to the exit of real processes.
+ * Rate at which the local engine starts and finishes tasks of `true`, from `ebb up` to the exit of real processes.
  *
- *   node bench/task-starts.ts [--case all|tasks|jobs] [--tasks 10000] [--jobs 5000] [--speed 10] [--vcpus N] [--form
- *   package|checkout] [--profile FOLDER]
+ *   node bench/task-starts.ts [--case all|tasks|jobs] [--tasks 10000] [--jobs 5000] [--speed 10] [--vcpus N]
+ *     [--form package|checkout] [--profile FOLDER]
  *
- * tasks: one job of many tasks. jobs: many jobs of one task each, submitted in batches while the engine runs.
+ * tasks: one job of many tasks. jobs: many single-task jobs, submitted in batches while the engine runs.
  *
- * Times are those of the attempts in the database that the stopped engine leaves: engine time over `--speed`, which
- * makes instances come up sooner on the wall and nothing else faster. A start counts when the program was spawned. The
- * bounds of the same run: `sh -c true` spawned by one Node process, as many at once as tasks run, and by `xargs -P2`.
- * Processor time is that of the engine with all its threads, and of the supervisors with the tasks that they ran. Linux
- * only. Prints figures; judges nothing.
+ * Times are those of attempts in the database of the stopped engine, divided by `--speed`, which only makes instances
+ * start sooner. A start counts when the program was spawned. Bounds of the same run: `sh -c true` spawned by one Node
+ * process with the same concurrency, and by `xargs -P2`. Processor time is that of the engine with all threads, and of
+ * the supervisors with their tasks. Linux only. Prints figures; judges nothing.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -47,9 +46,9 @@ const TARGET_PER_S = 100;
 const WINDOW_S = 10;
 const BATCH_JOBS = 500;
 const BOUND_SPAWNS = 2000;
-/** Most wall time of one case. */
+/** Longest wall time of one case. */
 const PATIENCE_S = 900;
-/** Instances that nothing runs on are given back; longest wait for that. */
+/** Longest wait for the release of idle instances. */
 const RELEASE_PATIENCE_S = 60;
 
 interface Served {
@@ -109,10 +108,7 @@ async function post(to: Served, path: string, body: unknown): Promise<void> {
   if (refused !== undefined) throw new Error(`a job was refused: ${JSON.stringify(refused)}`);
 }
 
-/**
- * Processor time of the supervisors of a fleet and of the tasks that they have waited for, seconds; the largest that
- * was seen of each.
- */
+/** Processor time of a fleet's supervisors and of their ended tasks, seconds: the largest value seen of each. */
 class Supervisors {
   readonly #seen = new Map<string, number>();
   readonly #dir: string;
@@ -125,13 +121,13 @@ class Supervisors {
     for (const name of readdirSync('/proc')) {
       if (!/^\d+$/.test(name)) continue;
       try {
-        // Supervisors work in the fleet's folder; tasks in folders below it.
+        // Supervisors work in the fleet's folder, tasks in folders below it.
         if (readlinkSync(`/proc/${name}/cwd`) !== this.#dir) continue;
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         this.#seen.set(name, [11, 12, 13, 14].reduce((sum, i) => sum + Number(fields[i]), 0) / 100);
       } catch {
-        // Ended meanwhile.
+        // The process has ended.
       }
     }
   }
@@ -150,9 +146,9 @@ interface Times {
 
 interface Measures {
   readonly times: readonly Times[];
-  /** When the last of the instances was up that were bought before anything ran. */
+  /** Time at which the last instance of the first purchases was up. */
   readonly upS: number;
-  /** Instances that the market took. */
+  /** Instances taken by the market. */
   readonly taken: number;
 }
 
@@ -188,7 +184,7 @@ function measuresIn(database: string): Measures {
   }
 }
 
-/** Jobs that are not over, and instances that are not gone. */
+/** Unfinished jobs and live instances. */
 function leftIn(database: string): { readonly jobs: number; readonly instances: number } {
   const db = new DatabaseSync(database, { readOnly: true });
   try {
@@ -287,7 +283,7 @@ function report(name: string, { times: all, upS, taken }: Measures, of: Measured
   );
 }
 
-/** `sh -c true`, `atOnce` at a time, from this process. Spawns per second, and the processor time that one takes. */
+/** Bound of `sh -c true`, `atOnce` at a time, from this process: spawns per second, and processor time of one. */
 async function spawnBound(atOnce: number): Promise<{ readonly perS: number; readonly cpuMs: number }> {
   let left = BOUND_SPAWNS;
   const began = performance.now();
@@ -302,7 +298,7 @@ async function spawnBound(atOnce: number): Promise<{ readonly perS: number; read
   return { perS: (1000 * BOUND_SPAWNS) / (performance.now() - began), cpuMs: cpuMs / BOUND_SPAWNS };
 }
 
-/** Processor time of children that this process has waited for. */
+/** Processor time of this process's ended children. */
 function childrenCpuS(): number {
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -1,6 +1,6 @@
-// `npm run build`: checks the types (unless `--unchecked`, for who has just done so), then writes dist/, what the
-// package runs: the compiled sources, the declarations of what `import 'ebbtide'` gives, and the code of the Lambdas,
-// so that whoever deploys from the package needs neither TypeScript nor esbuild.
+// `npm run build`: checks the types (`--unchecked` skips that), then writes dist/, which the package runs. It has
+// compiled sources, the declarations of `import 'ebbtide'`, and the code of the Lambdas. So deploying from the package
+// needs neither TypeScript nor esbuild.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain.mjs';
@@ -23,7 +23,7 @@ async function step(...args) {
   if (code !== 0) process.exit(code);
 }
 
-/** Declarations import one another as the compiled files do: by `.js`. */
+/** Declarations import one another by `.js`, as the compiled files do. */
 async function publish() {
   const { SPECIFIER } = await import('../bin/compile.mjs');
   const dist = join(ROOT, 'dist');

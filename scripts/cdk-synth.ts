@@ -9,17 +9,17 @@ const NO_NETWORK = pathToFileURL(join(ROOT, 'scripts/no-network.mjs')).href;
 export interface Synthesised {
   readonly status: number | null;
   readonly stderr: string;
-  /** What a process of it wanted of the network. */
+  /** Network access that its processes tried. */
   readonly tried: readonly string[];
 }
 
 /**
- * `cdk synth`, as a user types it, in a process that has no network, no credentials, nothing in its environment but the
- * way to Node, and no home that it could write to. `folder` gets the templates, and must be there.
+ * `cdk synth` as a user types it, in a process without network, credentials, home and environment, except the path to
+ * Node. `folder` must exist and gets the templates.
  */
 export function cdkSynth(folder: string, args: readonly string[] = []): Synthesised {
   const tried = join(folder, 'tried');
-  // Below a file nothing can be made, whoever one is.
+  // No folder can be made below a file, by any user.
   const noFolder = join(folder, 'file');
   writeFileSync(noFolder, '');
   const { status, stderr } = spawnSync(

@@ -1,6 +1,6 @@
 import type { Dispatch } from '../lib/api/dispatch.ts';
 
-/** A dispatcher, and how often it has answered with each status so far. */
+/** Dispatcher with a count of its answers by status. */
 export function counted(of: Dispatch): {
   readonly dispatch: Dispatch;
   readonly answers: Readonly<Record<string, number>>;

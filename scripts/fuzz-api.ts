@@ -1,8 +1,10 @@
 /**
- * Fuzzes the HTTP API of a real engine that it starts on a temporary folder: from its own OpenAPI document with
- * schemathesis, then with job files full of wildcards and braces. Fails when any answer is a 5xx, contradicts the
- * document or takes longer than REQUEST_LIMIT_MS, when the engine schedules nothing more afterwards, and when SIGTERM
- * does not end it. Needs Python 3.11; schemathesis and what it needs are installed once, pinned by hash.
+ * Fuzzer of the HTTP API, on a real engine in a temporary folder. It runs schemathesis with the engine's own OpenAPI
+ * document, then sends job files full of wildcards and braces.
+ *
+ * It fails if an answer is a 5xx, contradicts the document or takes longer than REQUEST_LIMIT_MS. It also fails if the
+ * engine schedules nothing afterwards, or survives SIGTERM. Needs Python 3.11; schemathesis is installed once with its
+ * dependencies, pinned by hash.
  *
  *   node scripts/fuzz-api.ts [--examples 50] [--seed 1]
  *
@@ -28,16 +30,16 @@ const { values } = parseArgs({
   options: { examples: { type: 'string', default: '50' }, seed: { type: 'string', default: '1' } },
 });
 
-/** Far above what a loaded machine needs for one request. */
+/** Longest time of a request, far above the need of a loaded machine. */
 const REQUEST_LIMIT_MS = 20_000;
-/** For one job to be scheduled and run behind all the others. */
+/** Longest time for a job to run behind all the others. */
 const PATIENCE_MS = 600_000;
-/** For SIGTERM to end the engine. */
+/** Longest time for SIGTERM to end the engine. */
 const END_PATIENCE_MS = 60_000;
 
 /**
- * What must hold of every answer. Left out: checks that a generated value is refused or taken (a document cannot say
- * that a deadline must lie ahead or that a job must exist), and those of authentication (this server has no token).
+ * Checks of every answer. Left out is authentication, because this server has no token. So is acceptance or refusal of
+ * generated values: a document cannot say that a job must exist.
  */
 const CHECKS = [
   'not_a_server_error',
@@ -67,10 +69,10 @@ const total = (digit: string): number =>
   Object.entries(answers).reduce((sum, [status, n]) => sum + (status.startsWith(digit) ? n : 0), 0);
 const all = total('');
 process.stdout.write(`fuzz-api: ${all} answers, 2xx ${total('2')}, 4xx ${total('4')}, 5xx ${total('5')}\n`);
-// Without answers of both kinds the fuzzer has not reached what it is to test.
+// Without answers of both kinds the fuzzer has not reached its target.
 if (code !== 0 || total('5') > 0 || total('2') === 0 || total('4') === 0) process.exitCode = 1;
 
-/** Job files whose patterns a naive matcher or expander never ends with: one by one, then in batches. */
+/** Posts job files with patterns on which naive matchers and expanders never end: one by one, then in batches. */
 async function postHostile(base: string): Promise<void> {
   const keys = fc.sample(hostileStage, { numRuns: 10 * Number(values.examples), seed: Number(values.seed) });
   const jobs = keys.map((stage, i) => ({
@@ -88,11 +90,11 @@ async function postHostile(base: string): Promise<void> {
   }
 }
 
-/** A plain job still runs to its end. */
+/** Checks that a plain job still runs to its end. */
 async function goesOn(base: string): Promise<void> {
   const name = 'after-all-that';
   const status = await post(base, '/api/jobs', { name, command: 'true', workdir: dir });
-  if (status !== 201) throw new Error(`the engine takes no plain job any more: answer ${status}`);
+  if (status !== 201) throw new Error(`the engine no longer accepts a plain job: answer ${status}`);
   const since = performance.now();
   for (let state = ''; state !== 'succeeded';) {
     if (performance.now() - since > PATIENCE_MS) throw new Error(`the engine is stuck: a plain job is still ${state}`);
@@ -134,7 +136,7 @@ async function nextLine(from: Interface): Promise<unknown> {
   return JSON.parse(line);
 }
 
-/** Ends the server; what it counted. */
+/** Ends the server; resolves to its counts. */
 async function stop(process: ChildProcess): Promise<Record<string, number>> {
   const counted = nextLine(lines);
   const late = setTimeout(() => process.kill('SIGKILL'), END_PATIENCE_MS);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Wildcards and braces that naive matchers and expanders take exponential time or memory for. */
+/** Wildcards and braces with exponential time or memory in naive matchers and expanders. */
 const stars = fc
   .array(fc.constantFrom('*', '**', '***', '*'.repeat(40), 'a', '1', 'x', '-', 'us-east-1', 'm5', '*a*a*a*'), {
     minLength: 1,
@@ -25,10 +25,7 @@ const braces = fc
     fc.constantFrom('', '**/', '*', '[', '!(', '+(a|', '..', 's3://b/'),
   )
   .map(([piece, times, other]) => (other + piece).repeat(times));
-/**
- * Braces that nobody closes, or that stand for themselves, in many patterns: reading one must take no longer than it is
- * long.
- */
+/** Unclosed or literal braces in many patterns: the time to read one must be linear in its length. */
 const manyOpen = fc
   .tuple(fc.constantFrom('{', '{}', '{{}', '{a', '{{{}}'), fc.integer({ min: 1, max: 40 }))
   .map(([piece, count]) => Array.from({ length: count }, (_, i) => piece.repeat(4000 / piece.length) + String(i)));

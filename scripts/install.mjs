@@ -1,4 +1,4 @@
-// Installs what is missing, exactly as the lockfile says: what `npm start` and `npm test` do first.
+// Installs missing dependencies exactly as in the lockfile: the first step of `npm start` and `npm test`.
 import { ensureInstalled } from './toolchain.mjs';
 
 await ensureInstalled();

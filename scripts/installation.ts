@@ -1,6 +1,6 @@
 /**
- * What tests and checks use besides npm's packages: each thing pinned by hash, installed once per set of pins into the
- * person's cache and shared by all checkouts.
+ * Tools of tests and checks beyond npm's packages, pinned by hash. They are installed once per set of pins into the
+ * user's cache, which all checkouts share.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,19 +13,19 @@ import { promisify } from 'node:util';
 import { EbbError } from '../lib/kernel/errors.ts';
 import { lockDirectory } from '../lib/drivers/local/engine/engine-lock.ts';
 
-/** LocalStack 4.9.2 runs on this Python; all pins were resolved for it. */
+/** Python of LocalStack 4.9.2; all pins were resolved for it. */
 export const PYTHON = 'python3.11';
 const INSTALLER = fileURLToPath(new URL('installer.txt', import.meta.url));
 const RETRY_LOCK_MS = 100;
 
-/** What decides about an installation: its name, the files that pin it, and what else it depends on. */
+/** Key of an installation: its name, its files of pins, and its other dependencies. */
 interface Pins {
   readonly name: string;
   readonly files: readonly string[];
   readonly more?: string;
 }
 
-/** The folder that `make` has filled, now or earlier. Safe to call at once. */
+/** Folder filled by `make`, now or earlier. Safe to call concurrently. */
 export async function installOnce(pins: Pins, make: (home: string) => Promise<void>): Promise<string> {
   const digest = createHash('sha256');
   for (const file of pins.files) digest.update(readFileSync(file));
@@ -47,7 +47,7 @@ export async function installOnce(pins: Pins, make: (home: string) => Promise<vo
   return home;
 }
 
-/** The lock, once nobody else has it. */
+/** Waits for the lock. */
 export async function awaitedLock(path: string): Promise<{ release(): void }> {
   for (;;) {
     try {
@@ -59,7 +59,7 @@ export async function awaitedLock(path: string): Promise<{ release(): void }> {
   }
 }
 
-/** A new virtual environment with exactly what `requirements` pins. */
+/** New virtual environment with exactly the pins of `requirements`. */
 export async function makeVenv(venv: string, requirements: string): Promise<void> {
   const python = join(venv, 'bin', 'python');
   await must(PYTHON, ['-m', 'venv', '--clear', venv]);
@@ -69,7 +69,7 @@ export async function makeVenv(venv: string, requirements: string): Promise<void
   await must(python, [...uv, '-r', requirements]);
 }
 
-/** The folder of the programs that `requirements` pins, installed if they are not. */
+/** Folder of the programs in `requirements`, installed if missing. */
 export async function pythonPrograms(name: string, requirements: string): Promise<string> {
   const home = await installOnce({ name, files: [INSTALLER, requirements] }, (folder) =>
     makeVenv(join(folder, 'venv'), requirements),
@@ -77,14 +77,14 @@ export async function pythonPrograms(name: string, requirements: string): Promis
   return join(home, 'venv', 'bin');
 }
 
-/** Null where virtual environments can be made here; else what is missing, for people. */
+/** Missing prerequisite of virtual environments, for people; null: none. */
 export const missingPython = (): string | null =>
   answers(PYTHON, ['-c', 'import venv, ensurepip']) ? null : `${PYTHON} with venv`;
 
 export const answers = (command: string, args: string[]): boolean =>
   spawnSync(command, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
 
-/** Runs it; throws with the end of what it said where it fails. */
+/** Runs a command; throws with the end of its output if it fails. */
 export async function must(command: string, args: string[]): Promise<void> {
   try {
     await promisify(execFile)(command, args, { maxBuffer: 2 ** 26 });

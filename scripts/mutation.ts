@@ -28,7 +28,7 @@ const { values, positionals } = parseArgs({
 
 interface Part {
   readonly room: Room;
-  /** The whole room where there are none. */
+  /** Files to mutate; empty: the whole room. */
   readonly files: readonly string[];
 }
 
@@ -48,7 +48,7 @@ interface Score {
 async function mutate({ room, files }: Part): Promise<Score> {
   const kept = `.cache/mutation/${room}`;
   const results = await new Stryker({
-    // Tables of settings hold no decisions.
+    // Tables of settings contain no decisions.
     mutate: files.length > 0 ? [...files] : [`lib/stages/${room}/**/*.ts`, '!**/policies.ts'],
     testFiles: ['unit', 'property'].map((kind) => `test/${kind}/stages/${room}/**/*.test.ts`),
     testRunner: 'in-process',
@@ -58,7 +58,7 @@ async function mutate({ room, files }: Part): Promise<Score> {
     jsonReporter: { fileName: `${kept}-report.json` },
     htmlReporter: { fileName: `${kept}.html` },
   }).runMutationTest();
-  // Results of the room's other files are there too, kept from earlier runs.
+  // Results include other files of the room, from earlier runs.
   const wanted =
     files.length === 0 ? results : results.filter(({ fileName }) => files.includes(relative('.', fileName)));
   const count = (...of: readonly string[]): number => wanted.filter(({ status }) => of.includes(status)).length;

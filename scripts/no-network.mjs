@@ -1,6 +1,6 @@
 /**
- * `node --import`: nothing in the process gets to the network. Who tries is told that there is none, and written into
- * the file that EBB_TRIED names; so is a process that is left behind, which might try later.
+ * Module for `node --import` that blocks the network. Attempts fail and are written into the file EBB_TRIED, and so are
+ * processes left behind, which might try later.
  */
 import childProcess from 'node:child_process';
 import dgram from 'node:dgram';

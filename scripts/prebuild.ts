@@ -1,4 +1,4 @@
-/** Second part of `npm run build`: the code of the Lambdas, for the package. */
+/** Second part of `npm run build`: code of the Lambdas for the package. */
 import { prebuild } from '../lib/infra/bundle.ts';
 
 console.log(`dist/functions: ${prebuild('dist/functions')} functions`);

@@ -1,7 +1,7 @@
 /**
- * `npm run preflight`: what would stop `npx cdk deploy --all` with these credentials, before anything is made. Takes
- * the same configuration: ebbtide.config.yaml, and values as `-- -c ebbtide:maxVcpus=64`. Exit code 1 where something
- * would.
+ * `npm run preflight`: obstacles to `npx cdk deploy --all` with these credentials, found before anything is made. Takes
+ * the same configuration: ebbtide.config.yaml, and values as `-- -c ebbtide:maxVcpus=64`. Exit code 1 if there are
+ * obstacles.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -11,7 +11,7 @@ import pc from 'picocolors';
 import { preflight } from '../lib/drivers/aws/preflight/preflight.ts';
 import { imageParameterOf } from '../lib/drivers/aws/fleet/image.ts';
 import { renderError } from '../lib/cli/failure.ts';
-import { architectureOf } from '../lib/infra/config.ts';
+import { architectureOf } from '../lib/infra/config-rules.ts';
 import { readDeployment } from '../lib/infra/read-config.ts';
 import { EbbError, type Issue } from '../lib/kernel/errors.ts';
 
@@ -22,10 +22,10 @@ const context = Object.fromEntries(
   values.context.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
 );
 
-/** The configuration is read before AWS is asked whose credentials these are. */
+/** Placeholder: the configuration is read before AWS tells the account. */
 const ANY_ACCOUNT = '000000000000';
 
-/** As the CDK has it: of the command line, or of cdk.json. */
+/** Qualifier of the CDK: of the command line, or of cdk.json. */
 function qualifierIn(given: Readonly<Record<string, string>>): string | undefined {
   const key = '@aws-cdk/core:bootstrapQualifier';
   const { context: kept } = JSON.parse(readFileSync(new URL('../cdk.json', import.meta.url), 'utf8')) as {

@@ -1,7 +1,6 @@
 /**
- * An API server on a SQLite database without an engine behind it: jobs are taken and nothing runs. For the intake
- * benchmark and the fuzzer. Prints one line of JSON with its address, ends on SIGTERM with the number of answers per
- * status.
+ * API server on a SQLite database without an engine: jobs are stored and nothing runs. For the intake benchmark and the
+ * fuzzer. Prints one line of JSON with its address. Ends on SIGTERM with its number of answers per status.
  *
  *   node scripts/serve-api.ts --dir FOLDER
  */
@@ -51,7 +50,7 @@ const trace = traceOf(
   }),
 );
 
-/** As the engine does: a job that no pool can hold is refused at once. */
+/** As in the engine: a job that no pool can hold is refused at once. */
 function admit(spec: JobSpec, pools: readonly Pool[]): Admission {
   for (const stage of spec.stages) {
     const one = pools.some(
@@ -78,7 +77,7 @@ provideBackend({
   wake: () => undefined,
   health: async () => ({
     status: 'degraded',
-    detail: 'there is no engine here',
+    detail: 'this server has no engine',
     version: '0',
     engineStartedMs: now,
     lastCycleMs: null,

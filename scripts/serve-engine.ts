@@ -1,7 +1,7 @@
 /**
- * A local engine behind an HTTP API, as `ebb up` has it: real admission, a real engine thread, real instances. For the
- * fuzzer, so commands and files of jobs are taken out once they have been checked: every task runs `true`. Prints one
- * line of JSON with its address, ends on SIGTERM with the number of answers per status.
+ * Local engine behind an HTTP API, as in `ebb up`: real admission, engine thread and instances. For the fuzzer, so
+ * checked jobs lose their commands and files: every task runs `true`. Prints one line of JSON with its address. Ends on
+ * SIGTERM with its number of answers per status.
  *
  *   node scripts/serve-engine.ts --dir FOLDER
  */

@@ -1,8 +1,9 @@
 /**
- * The killing soak: jobs of short real commands on `ebb up`, whose process is killed with SIGKILL every few seconds and
- * started again, until all jobs are over. Then everything is counted: the jobs, the tasks (by the store and by what the
- * tasks themselves wrote), the instances, the processes, the ledger against the bills. Exit code 1 when anything is
- * wrong.
+ * Soak test with kills: jobs of short real commands on `ebb up`. Its process is killed with SIGKILL every few seconds
+ * and restarted, until all jobs are over.
+ *
+ * Then jobs, tasks (in the store and in their own records), instances and processes are counted, and the ledger is
+ * compared with the bills. Exit code 1 for any fault.
  *
  *   node scripts/soak.ts [--jobs 200] [--tasks 5] [--kill-every 4] [--speed 300] [--minutes 20] [--seed 1] [--keep]
  *
@@ -49,7 +50,7 @@ const SPEED = Number(values.speed);
 const PATIENCE_MS = Number(values.minutes) * 60_000;
 
 const EBB = fileURLToPath(new URL('../bin/ebb.mjs', import.meta.url));
-/** Jobs of one request: small, so that many requests are cut off by a kill and sent again. */
+/** Jobs per request: few, so that kills interrupt many requests, which are sent again. */
 const BATCH = 10;
 const TOLERANCE_USD = 1e-6;
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'ebb-soak-')));
@@ -87,7 +88,7 @@ const engines = new Set<ChildProcess>();
 
 const jobName = (n: number): string => `soak-${String(n).padStart(4, '0')}`;
 
-/** Half of the jobs have a deadline; a task works a little and then says that it was here. */
+/** Job file. Half of the jobs have a deadline; a task works a little and then records its visit. */
 const jobFile = (n: number): object => ({
   name: jobName(n),
   owner: `owner-${n % 3}`,
@@ -105,7 +106,7 @@ const jobFile = (n: number): object => ({
   ],
 });
 
-/** Sends every job until it has been answered for, to whichever engine is up. */
+/** Sends every job until it is answered, to the engine that is up. */
 async function submitAll(current: () => Engine | null): Promise<void> {
   for (let from = 0; from < JOBS; from += BATCH) {
     const jobs = Array.from({ length: Math.min(BATCH, JOBS - from) }, (_, i) => jobFile(from + i));
@@ -124,7 +125,7 @@ async function submitAll(current: () => Engine | null): Promise<void> {
   }
 }
 
-/** Null when the engine died over it. */
+/** Answer to a batch; null if the engine died meanwhile. */
 async function sent(url: string, jobs: readonly object[], key: string): Promise<BatchAnswer | null> {
   try {
     return await httpClient(url, tokenIn(join(dir, 'token'))).post<BatchAnswer>('/api/jobs/batch', {
@@ -132,7 +133,7 @@ async function sent(url: string, jobs: readonly object[], key: string): Promise<
       headers: { 'idempotency-key': key },
     });
   } catch (error) {
-    // The engine was not there, or its answer broke off.
+    // The engine was down, or its answer was cut off.
     if ((error instanceof EbbError && error.retryable) || error instanceof TypeError) return null;
     throw error;
   }
@@ -153,7 +154,7 @@ async function every<T>(
 
 const isOver = (job: Job): boolean => job.finishedMs !== null;
 
-/** Kills and restarts until all jobs are over, then leaves the engine in peace until its instances are given back. */
+/** Kills and restarts until all jobs are over, then waits until the engine has released its instances. */
 async function soak(): Promise<{ kills: number; timedOut: boolean }> {
   let engine: Engine | null = await startEngine();
   log(`an engine listens on ${engine.url}, state in ${dir}`);
@@ -215,7 +216,7 @@ async function jobsWrong(store: Store): Promise<string[]> {
       const succeeded = of.filter((a) => a.outcome === 'succeeded').length;
       if (succeeded !== 1) wrong.push(`${job.spec.name}[${index}] completed ${succeeded} times`);
       const written = linesOf(join(witness, `${job.spec.name}.${index}`));
-      // A task that is killed between its last word and its end says it again.
+      // A task killed between its record and its end records again.
       if (written < 1 || written > of.length) wrong.push(`${job.spec.name}[${index}] ran to its end ${written} times`);
       const open = of.filter((a) => a.state !== 'ended');
       if (open.length > 0) wrong.push(`${job.spec.name}[${index}] has ${open.length} attempts that never ended`);
@@ -238,7 +239,7 @@ async function moneyWrong(store: Store): Promise<{ wrong: string[]; instances: n
   const truth = capacityOf(world.trace, world.config);
   const fleet = createLocalFleet({ dir, truth, clock: world.clock, speed: SPEED });
   const known = new Map((await every((after) => store.instances(null, 500, after))).map((i) => [i.id, i]));
-  // Instances long gone have left no folder; what they were billed is in the store.
+  // Instances of long ago have no folder; the store has their bills.
   const bills = new Map([...known].map(([id, i]) => [id, i.costUsd === null ? null : raw(i.costUsd)]));
   for (const { instance, live } of await fleet.list()) {
     if (live) wrong.push(`instance ${instance} still lives`);
@@ -262,7 +263,7 @@ async function moneyWrong(store: Store): Promise<{ wrong: string[]; instances: n
   return { wrong, instances: known.size, billedUsd };
 }
 
-/** Living processes that name the soak's folder, on systems with /proc. */
+/** Live processes with the soak's folder in their command line, on systems with /proc. */
 function leftBehind(): string[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
@@ -277,13 +278,13 @@ function leftBehind(): string[] {
     });
 }
 
-/** Ends every process that the soak started, whatever state it is in. */
+/** Ends every process that the soak started. */
 function endAll(): void {
   for (const child of engines) child.kill('SIGKILL');
   try {
     killFleet(dir);
   } catch {
-    // It never came to having instances.
+    // No instances were made.
   }
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const)

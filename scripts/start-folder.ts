@@ -1,7 +1,7 @@
 /**
- * The folder for one `npm start`: makes a new one below FOLDER and prints it. Folders of earlier starts go, with what a
- * killed one left running; the newest with unfinished jobs stays, so that it can be gone on with, and so does one whose
- * engine runs. With --resume, prints that newest unfinished one instead and touches nothing.
+ * Folder of one `npm start`: makes a new one in FOLDER and prints it. Folders of earlier starts are removed, and
+ * processes that a killed one left are ended. The newest folder with unfinished jobs stays, so that it can be resumed,
+ * and so does one with a running engine. With --resume, prints that newest unfinished one and changes nothing.
  *
  *   node scripts/start-folder.ts FOLDER [--resume]
  */
@@ -45,7 +45,7 @@ async function newestUnfinished(folders: readonly string[]): Promise<string | nu
   return null;
 }
 
-/** False where an engine runs, and where the database cannot be read: neither can be gone on with. */
+/** False for a folder with a running engine or an unreadable database: neither can be resumed. */
 async function isUnfinished(folder: string): Promise<boolean> {
   try {
     const lock = lockDirectory(lockOf(folder));

@@ -1,7 +1,6 @@
-// `npm start`: installs what is missing, then does the main job on the example that ships with the project.
-// Each start has a folder of its own, so that it begins with the market's first day; `--dir` names another one.
-// Arguments are passed on: `npm start -- --speed 120`. `npm start -- --resume` goes on with the newest unfinished
-// start.
+// `npm start`: installs missing dependencies, then runs the example of the project. Each start has its own folder, so
+// that it begins on the market's first day; `--dir` names another one. Arguments are passed on: `npm start -- --speed
+// 120`. `npm start -- --resume` resumes the newest unfinished start.
 import { spawnSync } from 'node:child_process';
 import { join, relative } from 'node:path';
 import { ensureInstalled, projectEnv, projectNode, ROOT, run } from './toolchain.mjs';
@@ -14,7 +13,7 @@ const ownFolder = given.some((arg) => arg === '--dir' || arg.startsWith('--dir='
 const what = resume ? [] : [join('examples', 'factor', 'job.yaml'), '--speed', '60'];
 const args = ['run', ...what, ...(ownFolder ? [] : ['--dir', folder()]), ...given];
 const env = projectEnv(node);
-// What the note after Ctrl-C names: there is no `ebb` on the PATH of a clone.
+// Command in the note after Ctrl-C: a clone has no `ebb` on the PATH.
 if (!ownFolder) env.EBB_RESUME_COMMAND = 'npm start -- --resume';
 process.exitCode = await run(node, [join(ROOT, 'bin', 'ebb.mjs'), ...args], { env });
 

@@ -1,6 +1,5 @@
-// `npm test`: installs what is missing, runs every test, and ends on standard output with a line for each test that
-// failed and `N passed, N failed`.
-// Arguments go to jest: `npm test -- test/unit/cli`.
+// `npm test`: installs missing dependencies and runs every test. Standard output ends with a line for each failed test,
+// and `N passed, N failed`. Arguments go to jest: `npm test -- test/unit/cli`.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -30,7 +29,7 @@ for (const failure of failures) console.log(failure);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = code !== 0 ? code : failed > 0 ? 1 : 0;
 
-/** A test file that does not even load counts as one failure, and so does jest dying without a result. */
+/** Counts of a file; one that does not load is one failure, and so is jest without a result. */
 function count(file) {
   let r;
   try {
@@ -49,7 +48,7 @@ function count(file) {
   return { passed: r.numPassedTests, failed: r.numFailedTests + r.numRuntimeErrorTestSuites, failures };
 }
 
-/** `failed: FILE: TEST: the beginning of what was wrong`, without colours. */
+/** Line of a failed test, without colours: `failed: FILE: TEST: the beginning of the message`. */
 function line(file, test, message) {
   const plain = stripVTControlCharacters(message).replaceAll(/\s+/gu, ' ').trim();
   return `failed: ${relative(process.cwd(), file)}: ${test}: ${plain.slice(0, 300)}`;

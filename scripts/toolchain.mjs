@@ -1,5 +1,5 @@
-// What every script here needs first: the dependencies installed, and the Node that the project runs on.
-// Plain JavaScript with nothing but Node >= 20.19, because it runs before anything is installed.
+// Requirements of every script here: installed dependencies, and the Node that the project runs on. Plain JavaScript
+// for Node >= 20.19 without packages, because it runs before anything is installed.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { howToGetNode, packagedNode } from '../bin/runtime.mjs';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Installs exactly what the lockfile names, unless it is there already. */
+/** Installs exactly the lockfile, unless installed. */
 export async function ensureInstalled() {
   const lock = join(ROOT, 'package-lock.json');
   const stamp = join(ROOT, 'node_modules', '.ebb-lock-digest');
   const digest = createHash('sha256').update(readFileSync(lock)).digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return;
-  // npm writes this file last; newer than the lockfile means that somebody ran npm by hand, and it finished.
+  // npm writes this file last. If it is newer than the lockfile, somebody ran npm and it finished.
   const hidden = join(ROOT, 'node_modules', '.package-lock.json');
   if (existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(lock).mtimeMs) return;
   console.error('Installing dependencies ...');
@@ -33,7 +33,7 @@ export async function ensureInstalled() {
   writeFileSync(stamp, digest);
 }
 
-/** The packaged Node 24, else this one if it can run TypeScript files as they are (>= 22.18), else the end. */
+/** Packaged Node 24, or this Node if it runs TypeScript files (>= 22.18); otherwise ends the process. */
 export function projectNode() {
   const packaged = packagedNode(createRequire(join(ROOT, 'package.json')));
   if (packaged !== null) return packaged;
@@ -46,9 +46,8 @@ export function projectNode() {
 }
 
 /**
- * Runs a command with the project's Node first on the PATH and this terminal as its own. Resolves to its exit code;
- * a signal is reported as shells do, 128 + its number. Ctrl-C reaches the command by itself: here it is only waited
- * out.
+ * Runs a command on this terminal with the project's Node first on the PATH. Resolves to its exit code; for a signal
+ * 128 + its number, as in shells. Ctrl-C reaches the command directly, so it is only awaited here.
  */
 export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
@@ -72,7 +71,7 @@ export function run(command, args, options = {}) {
   });
 }
 
-/** The environment in which `node` and the tools of node_modules are the project's own. */
+/** Environment in which `node` and the tools of node_modules are the project's own. */
 export function projectEnv(node) {
   const separator = process.platform === 'win32' ? ';' : ':';
   const path = [dirname(node), join(ROOT, 'node_modules', '.bin'), process.env.PATH ?? ''].join(separator);

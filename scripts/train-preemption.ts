@@ -1,12 +1,13 @@
 /**
- * Trains the pre-emption forecast (docs/forecast-training.md):
+ * Trains the preemption forecast (docs/forecast-training.md):
+ *
  *   npm run train:preemption -- --data DATASET [--markets M,M,.. [--instants N] [--points times|prices]] [--output
  *   VERSION] [--model trees|lstm] ..
  *
- * DATASET is what `ebb market dataset` wrote; with --markets (market files, or folders of traces) it is drawn from them
- * first, so that one command goes from prices to a model. The first run makes a Python environment in the user's cache
- * from pinned packages with checked hashes; the same data set, seed and packages give the same model on the same kind
- * of processor.
+ * DATASET is the output of `ebb market dataset`. With --markets (market files, or folders of traces) it is drawn from
+ * them first, so that one command leads from prices to a model. The first run makes a Python environment in the user's
+ * cache, from pinned packages with checked hashes. Equal data set, seed, packages and kind of processor give equal
+ * models.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -35,13 +36,13 @@ try {
   else if (!named) process.stdout.write(`${output[1]}\n`);
 } catch (error) {
   if (!(error instanceof EbbError)) throw error;
-  // What it got was said as it came.
+  // The input was printed before.
   const { what, allowed, next } = error.facts;
   around.say([what, allowed, next].filter((text) => text !== undefined).join('; '));
   process.exitCode = 1;
 }
 
-/** The value of an option that is not for the Python program, which is left out of what that is given. */
+/** Value of an option for this script, which the Python program does not get. */
 function taken(option: string): string | null {
   const at = args.indexOf(option);
   if (at < 0) return null;
@@ -51,7 +52,7 @@ function taken(option: string): string | null {
   process.exit(1);
 }
 
-/** The option with its value, as it was given; nothing where it was not. */
+/** Option with its value as given; empty if absent. */
 function takenWhole(option: string): string[] {
   const value = taken(option);
   return value === null ? [] : [option, value];

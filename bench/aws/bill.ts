@@ -1,43 +1,42 @@
-/** From what was metered to what AWS would ask for it. Every step that is an assumption, not a count, is named here. */
+/** Bill of AWS from the measurements. Each assumption is named here; everything else is counted. */
 import { deploymentConfig } from '../../lib/infra/config.ts';
 import { FUNCTIONS, FUNCTION_NAMES, SERVICE_LOG_LEVEL, factsOf, type FunctionName } from '../../lib/infra/functions.ts';
 import type { MeteredCall } from './meter.ts';
 import { totalUsd, usdOf, type Item, type Usage } from './price-list.ts';
 
-/** One answer of a function. */
+/** Answer of a function. */
 export interface Answer {
   readonly name: string;
   readonly cpuMs: number;
   readonly printed: number;
   readonly atMs: number;
-  /** It is that of loading the function, not of an invocation. */
+  /** True for the loading of a function, false for an invocation. */
   readonly isLoad: boolean;
 }
 
 /** "1,769 MB has the equivalent of one vCPU" (Lambda documentation): with less, the same work takes longer. */
 const VCPU_MIB = 1769;
-/** What a call waits for, ms: usual times within a region. */
+/** Wait of a call, ms: usual times within a region. */
 const WAITS_MS: Readonly<Record<string, number>> = { dynamodb: 5, s3: 25, amazonsqs: 10, awsstepfunctions: 30 };
 const OTHER_WAIT_MS = 100;
 const TRANSACTION_WAIT_MS = 12;
-/**
- * START, END and REPORT, which Lambda itself writes about an invocation that went well unless it is told not to, bytes.
- */
+/** Bytes of START, END and REPORT, which Lambda logs for a successful invocation unless told not to. */
 const LAMBDA_LOG_BYTES = SERVICE_LOG_LEVEL === 'INFO' ? 450 : 0;
-/** An entry of the API's access log, bytes. */
+/** Bytes of an entry in the API's access log. */
 const ACCESS_LOG_BYTES = 400;
 /**
- * A task's report (lib/drivers/aws/fleet/report.ts) of 10 digits each, and the 26 bytes that CloudWatch Logs counts for
- * any event ("plus 26 bytes for each log event", API_PutLogEvents). Reading it back (GetLogEvents) is in no price list:
- * time alone.
+ * Bytes of a task's report (lib/drivers/aws/fleet/report.ts) with 10 digits each. CloudWatch Logs adds 26 bytes ("plus
+ * 26 bytes for each log event", API_PutLogEvents). Reading it (GetLogEvents) is in no price list: it costs time only.
  */
 const REPORT_BYTES = 94 + 26;
-/** Express executions are billed by 64 MB. */
+/** Billed memory of express executions: 64 MB. */
 const EXECUTION_GB = 64 / 1024;
-/** X-Ray's default sampling beyond the first request of each second, where a deployment of the defaults has traces. */
+/**
+ * Share of traced requests: X-Ray's default beyond the first one per second, if the default configuration has traces.
+ */
 const SAMPLED = deploymentConfig.parse({}).traces ? 0.05 : 0;
 
-/** Which of ours a deployed function is: `<stack>-<construct>Functions<Name><part of a hash>-<random>`. */
+/** Function of ours behind a deployed name: `<stack>-<construct>Functions<Name><part of a hash>-<random>`. */
 export function functionOf(deployed: string): FunctionName | null {
   const name = /Functions([A-Z][a-z]+)/.exec(deployed)?.[1]?.toLowerCase();
   return FUNCTION_NAMES.find((f) => f === name) ?? null;
@@ -47,8 +46,8 @@ const waitOf = ({ service, operation }: MeteredCall): number =>
   operation === 'TransactWriteItems' ? TRANSACTION_WAIT_MS : (WAITS_MS[service] ?? OTHER_WAIT_MS);
 
 /**
- * What the calls of one process wait for together, ms: each begins when those are over that had their answers before it
- * began in the run, so that calls on their way at once wait at once.
+ * Waiting time of a process's calls, ms. A call starts after those that had ended before it started in the run, so
+ * calls in flight together wait together.
  */
 function waitTogether(calls: readonly MeteredCall[]): number {
   const done: { readonly endMs: number; readonly virtualMs: number }[] = [];
@@ -74,7 +73,7 @@ export interface FunctionUse {
   readonly loadCpuMs: number;
   readonly calls: number;
   readonly waitMs: number;
-  /** The same, if no two calls were ever on their way at once. */
+  /** The same if calls never overlapped. */
   readonly waitApartMs: number;
   readonly writeUnits: number;
   readonly readUnits: number;
@@ -85,7 +84,7 @@ export interface FunctionUse {
 const WRITES = new Set(['TransactWriteItems', 'UpdateItem', 'DeleteItem', 'PutItem', 'BatchWriteItem']);
 export const isWrite = (call: MeteredCall): boolean => WRITES.has(call.operation);
 
-/** What each function used, in a stretch of the run. */
+/** Usage of each function in a stretch of the run. */
 export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]): readonly FunctionUse[] {
   return FUNCTION_NAMES.map((name): FunctionUse => {
     const own = answers.filter((a) => functionOf(a.name) === name);
@@ -135,7 +134,7 @@ export function usesOf(answers: readonly Answer[], calls: readonly MeteredCall[]
   });
 }
 
-/** What is not the functions' own: the API before them, the queue's consumer, the state machine's time. */
+/** Usage outside the functions: the API, the queue's consumer, the state machine. */
 export function aroundThem(of: {
   readonly requests: number;
   readonly queueBatches: number;
@@ -143,14 +142,14 @@ export function aroundThem(of: {
   readonly gathered: number;
   readonly cycles: readonly FunctionUse[];
   readonly checkpoints: number;
-  /** Tasks that say in their log what they used: those of ten seconds and more. */
+  /** Tasks that log their usage: those of ten seconds and more. */
   readonly reports: number;
 }): Usage {
   const cycleS = of.cycles.reduce((sum, f) => sum + (f.cpuMs + f.waitMs) / 1000, 0);
   return {
     apiRequests: of.requests,
     logGb: (of.requests * ACCESS_LOG_BYTES + of.reports * REPORT_BYTES) / 2 ** 30,
-    // A batch is received and deleted; ten messages at most by one request.
+    // A batch is received and deleted; a request holds at most ten messages.
     queueRequests: of.gathered + 2 * Math.max(of.queueBatches, of.gathered / 10),
     executionGbS: cycleS * EXECUTION_GB,
     s3Events: of.checkpoints,

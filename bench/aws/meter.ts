@@ -1,25 +1,25 @@
 /**
- * Counts the calls that functions make: a proxy between them and LocalStack or the double. It asks DynamoDB for the
- * units that each call consumed, which nobody has to know of (signatures are not checked there), and tells functions
- * and their processes apart by what preload.mjs puts into the SDK's user agent.
+ * Meter of the functions' calls: a proxy before LocalStack or the double. It asks DynamoDB for the consumed units of
+ * each call, which is possible because signatures are not checked there. Functions and processes are distinguished by
+ * the SDK's user agent, which preload.mjs extends.
  */
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface MeteredCall {
   readonly atMs: number;
-  /** When its answer was there: which calls of a process were on their way at once. Absent in earlier runs. */
+  /** Time of the answer, which shows overlapping calls of a process. Absent in earlier runs. */
   readonly endMs?: number;
-  /** Of the process that made it; 0 where it does not say. */
+  /** Process of the call; 0 if unknown. */
   readonly pid?: number;
-  /** Of the Lambda, as it is deployed; '' for who is none. */
+  /** Deployed name of the Lambda; '' for other callers. */
   readonly caller: string;
   readonly service: string;
   readonly operation: string;
-  /** Of DynamoDB: units consumed by the table and, apart, by its indexes. */
+  /** DynamoDB: units consumed by the table; those of its indexes are separate. */
   readonly units: number;
   readonly indexUnits: number;
-  /** Of DynamoDB: the kinds of items written, by the beginnings of their keys. */
+  /** DynamoDB: kinds of the written items, by prefixes of their keys. */
   readonly items: string;
 }
 
@@ -27,7 +27,7 @@ export class CallMeter {
   readonly calls: MeteredCall[] = [];
   readonly #servers: Server[] = [];
 
-  /** A proxy to `target`; its address. */
+  /** Starts a proxy to `target`; resolves to its address. */
   async before(target: string): Promise<string> {
     const to = new URL(target);
     const server = createServer((asked, answer) => {
@@ -102,7 +102,7 @@ function callOf(asked: IncomingMessage, said: Buffer): MeteredCall {
   return { ...of, service: 's3', operation: asked.method ?? '' };
 }
 
-/** `J# JOB`, `HEAD`: what lies there, whosever it is. */
+/** Kinds of items, independent of their owner: `J# JOB`, `HEAD`. */
 function kindsOf(said: Buffer): string {
   const keys = [...said.toString().matchAll(/"pk":\{"S":"([^"#]*)#?[^"]*"\},"sk":\{"S":"([^"#|]*)/g)];
   const kinds = keys.map(([, pk = '', sk = '']) => (/^(?:[\d-]+|[JI])$/.test(sk) || pk === sk ? pk : `${pk} ${sk}`));
@@ -120,7 +120,7 @@ function unitsOf(operation: string, said: Buffer, content: Buffer): Pick<Metered
   if (operation === 'Query')
     return { ...consumed, units: Math.max(consumed.units, leastOfQuery(said) - consumed.indexUnits) };
   if (operation !== 'TransactWriteItems') return consumed;
-  // Of an index, DynamoDB Local says 4 for an entry that is written in a transaction.
+  // DynamoDB Local reports 4 units of an index for an entry in a transaction.
   return { units: transactionUnits(said), indexUnits: consumed.indexUnits / 2 };
 }
 
@@ -132,8 +132,8 @@ interface Keys {
 const readUnit = (isConsistent: boolean | undefined): number => (isConsistent === true ? 1 : 0.5);
 
 /**
- * Read units of items that do not exist: as many as for the smallest item (DynamoDB API reference, BatchGetItem:
- * "Requests for nonexistent items consume the minimum read capacity units"). DynamoDB Local reports 0 for them.
+ * Read units of missing items: those of the smallest item (DynamoDB API reference, BatchGetItem: "Requests for
+ * nonexistent items consume the minimum read capacity units"). DynamoDB Local reports 0.
  */
 function absentUnits(said: Buffer, content: Buffer): number {
   const { RequestItems: asked = {} } = jsonOf(said) as { RequestItems?: Readonly<Record<string, Keys>> };
@@ -145,7 +145,7 @@ function absentUnits(said: Buffer, content: Buffer): number {
   );
 }
 
-/** A query that finds nothing reads the least there is; DynamoDB Local says 0. */
+/** Read units of an empty query: the minimum. DynamoDB Local reports 0. */
 const leastOfQuery = (said: Buffer): number => readUnit((jsonOf(said) as { ConsistentRead?: boolean }).ConsistentRead);
 
 interface TransactItem {
@@ -154,15 +154,13 @@ interface TransactItem {
   };
 }
 
-/**
- * Names of attributes, the key, and what an update leaves as it is: bytes of an item beside the values that are sent.
- */
+/** Bytes of an item besides the sent values: names of attributes, the key, and unchanged values. */
 const BESIDE_BYTES = 150;
 
 /**
- * Units of a transaction, refused ones included, by what is sent: each item is written at twice the units of a write
- * alone (DynamoDB developer guide, "Read and write operations", transactional writes). DynamoDB Local says 4 for small
- * items, however many there are.
+ * Units of a transaction, refused ones included, by the sent items. Each costs twice the units of a single write
+ * (DynamoDB developer guide, "Read and write operations", transactional writes). DynamoDB Local reports 4 for small
+ * items, whatever their number.
  */
 function transactionUnits(said: Buffer): number {
   const { TransactItems: items = [] } = jsonOf(said) as { TransactItems?: readonly TransactItem[] };
@@ -179,9 +177,8 @@ const sizeOf = (type: string, value: unknown): number => {
 };
 
 /**
- * A write whose condition is not met consumes units too, by the item that is there, and does not say how many (DynamoDB
- * developer guide, "Condition expressions"). One is counted: what is written under conditions here is below 1 KB,
- * nearly always.
+ * Units of a write. A refused condition also consumes units, by the existing item, and reports none (DynamoDB developer
+ * guide, "Condition expressions"). One unit is assumed: items written under conditions are nearly always below 1 KB.
  */
 function consumedOf(content: Buffer): Pick<MeteredCall, 'units' | 'indexUnits'> {
   const { ConsumedCapacity: used, __type: fault = '' } = jsonOf(content) as {

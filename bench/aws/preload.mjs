@@ -1,8 +1,7 @@
 /**
- * Loaded into every function of a metered rehearsal (NODE_OPTIONS=--import). Writes one line per answer of the worker
- * (scripts/localstack/lambda/worker.mjs): processor time since the answer before, and bytes printed. The first line is
- * that of loading the function. The SDK's user agent then names the function and the process, by which the meter tells
- * the calls apart.
+ * Preloaded module of every function in a metered rehearsal (NODE_OPTIONS=--import). It writes one line per answer of
+ * the worker (scripts/localstack/lambda/worker.mjs): processor time since the last answer, and bytes printed. The first
+ * line is the loading of the function. The SDK's user agent then names function and process for the meter.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -12,8 +11,8 @@ import { isMainThread } from 'node:worker_threads';
 const { METER_FOLDER: folder, AWS_LAMBDA_FUNCTION_NAME: name = '' } = process.env;
 
 /**
- * What the SDK says because it is metered: of the name in the user agent, to which Powertools adds, and of the address
- * before the queue's.
+ * Warnings of the SDK caused by the meter. They concern the name in the user agent, to which Powertools adds, and the
+ * address in front of the queue's.
  */
 const isOfMeter = (text) => /userAgentAppId exceeds|differs from SQSClient resolved endpoint/.test(text);
 
@@ -34,7 +33,7 @@ if (isMainThread && folder !== undefined && process.argv[1]?.endsWith('worker.mj
   const writeSync = fs.writeSync.bind(fs);
   fs.writeSync = (fd, ...rest) => {
     if (fd === answers) {
-      // All threads of the process: the solver's is one of its own.
+      // Time of all threads of the process, with that of the solver.
       const now = process.cpuUsage();
       const cpuMs = (now.user + now.system - cpu.user - cpu.system) / 1000;
       fs.appendFileSync(file, `${JSON.stringify({ name, memoryMiB, cpuMs, printed, atMs: Date.now() })}\n`);

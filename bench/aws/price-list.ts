@@ -1,9 +1,8 @@
 /**
- * What AWS asks for in us-east-1 (N. Virginia), USD, without taxes, discounts and free tiers: the one table that
- * `npm run bench:aws-cost` multiplies by. Each row names the page that it is published on. The figures are those of
- * 2025 (DynamoDB's since its reduction of November 2024); the pages cannot be read from where the benchmark was made,
- * so compare them with the pages before you rely on a figure. `free` is what an account gets each month without end,
- * not the first year's.
+ * AWS prices in us-east-1 (N. Virginia), USD, without taxes, discounts and free tiers, for `npm run bench:aws-cost`.
+ * Each row names the page that publishes it. Figures are of 2025, those of DynamoDB since its reduction of November
+ * 2024. Compare them with the pages before you rely on a figure. `free` is the permanent monthly free tier, not that of
+ * the first year.
  */
 export interface Price {
   readonly usd: number;
@@ -28,7 +27,7 @@ const MILLION = 1_000_000;
 export const PRICES = {
   writeUnits: price([0.625, MILLION], 'write request units', 'dynamodb/pricing/on-demand/'),
   readUnits: price([0.125, MILLION], 'read request units', 'dynamodb/pricing/on-demand/'),
-  // Published by the month: 25 GB of storage are free.
+  // Published per month; 25 GB of storage are free.
   storageGbMonths: price([0.25, 1], 'GB of the table for a month', 'dynamodb/pricing/on-demand/', 25),
   backupGbMonths: price([0.2, 1], 'GB of point-in-time recovery for a month', 'dynamodb/pricing/on-demand/'),
   invocations: price([0.2, MILLION], 'Lambda requests', 'lambda/pricing/', MILLION),
@@ -41,7 +40,7 @@ export const PRICES = {
   gets: price([0.0004, 1000], 'S3 GET', 's3/pricing/'),
   s3Events: price([1, MILLION], 'S3 events through EventBridge', 'eventbridge/pricing/'),
   schedules: price([1, MILLION], 'Scheduler invocations', 'eventbridge/pricing/', 14_000_000),
-  logGb: price([0.5, 1], 'GB of logs taken in', 'cloudwatch/pricing/', 5),
+  logGb: price([0.5, 1], 'GB of ingested logs', 'cloudwatch/pricing/', 5),
   traces: price([5, MILLION], 'X-Ray traces recorded', 'xray/pricing/', 100_000),
   metricMonths: price([0.3, 1], 'custom metrics for a month', 'cloudwatch/pricing/', 10),
   alarmMonths: price([0.1, 1], 'metrics of alarms for a month', 'cloudwatch/pricing/', 10),

@@ -1,13 +1,13 @@
 /**
- * What forecasts are worth when something hangs on them: an hour of work that is put on spot or on demand. On demand
- * costs 1; spot its price relative to on-demand and, where it is lost, `lossCost` hours of on-demand besides (work done
- * again, a deadline missed). Spot is taken where that is expected to be cheaper, so that the threshold follows from the
- * costs of being wrong and differs by price. Nothing is tuned.
+ * Value of forecasts for a decision: an hour of work on spot or on-demand. On-demand costs 1. Spot costs its price
+ * relative to on-demand, and after a loss `lossCost` hours of on-demand (repeated work, a missed deadline). Spot is
+ * chosen if its expected cost is lower, so the threshold follows from the costs of errors and differs by price. Nothing
+ * is tuned.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';
 
-/** Half an hour's work done again, an hour lost, ten hours' worth of a missed deadline. */
+/** Losses: half an hour of work repeated, an hour lost, a missed deadline worth ten hours. */
 export const LOSS_COSTS = [0.5, 1, 10] as const;
 
 export interface Choice {

@@ -1,4 +1,4 @@
-/** The evaluation as one page that needs nothing else: tables, and plots that ECharts has drawn as SVG. */
+/** Evaluation as one self-contained page: tables, and plots drawn by ECharts as SVG. */
 import type { EChartsOption } from 'echarts';
 import { html, Markup, rawElement } from '../../lib/report/markup.ts';
 import { STYLE } from '../../lib/report/style.ts';
@@ -14,14 +14,14 @@ import {
 import { cellName, gain, planText, sourcesText } from './tables.ts';
 import type { Evaluation } from './evaluation.ts';
 
-/** Plots are drawn once, on white: where the page is dark they are turned over, with their hues kept. */
+/** Style of plots, which are drawn on white. Dark pages invert them and keep their hues. */
 const PLOT_STYLE = `
 .charts svg { background: #fff; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { .charts svg { filter: invert(.91) hue-rotate(180deg); } }
 `;
 const PLOT = { width: 560, height: 400 } as const;
 const RECALLS = 120;
-/** Okabe and Ito: told apart also without colour vision. */
+/** Colours of Okabe and Ito, distinct also without colour vision. */
 const COLOURS = ['#999999', '#000000', '#e69f00', '#56b4e9', '#cc79a7', '#0072b2', '#d55e00', '#009e73'];
 
 export async function forecastReport(evaluation: Evaluation): Promise<string> {
@@ -58,7 +58,7 @@ const head = (names: readonly string[]): Markup =>
       ${names.map((name, i) => html`<th scope="col" ${new Markup(i === 0 ? '' : 'class="right"')}>${name}</th>`)}
     </tr>
   </thead>`;
-/** Between a value and its interval, and between accuracy and F1. */
+/** Places for line breaks: between a value and its interval, and between accuracy and F1. */
 const BREAK = / (?=\[[^\]]*\]$)|(?<= pt), /;
 function stacked(text: string): Markup {
   const [first = '', second] = text.split(BREAK);

@@ -1,4 +1,4 @@
-/** The evaluation as text. */
+/** Tables of the evaluation, as text. */
 import { against, type Cell, type Row } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS } from './choices.ts';
 import { DECADES_USD } from './verdicts.ts';
@@ -12,7 +12,8 @@ export const cellName = ({ source, split, protocol }: Cell): string =>
   `${source}, ${SPLIT_NAMES[split] ?? split}, ${protocol}`;
 
 /**
- * Accuracy in points and F1 in per cent above one of the medians; F1 has no ratio to a forecast that never says "lost".
+ * Gain over one of the medians: accuracy in points, F1 in per cent. F1 has no ratio to a forecast that never says
+ * "lost".
  */
 export function gain(row: Row, rows: readonly Row[], median: string): string {
   const other = rows.find((r) => r.cell === row.cell && r.forecast === median);

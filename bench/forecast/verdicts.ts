@@ -1,19 +1,19 @@
 /**
- * What F1 at the paper's threshold of one half leaves open, each with hindsight and so no figure of a forecast: the
- * best F1 that any threshold would have had on the range that is judged, and F1 by how far bids lay above the price.
- * The paper draws bids "with range [0.00001, 0.2]" and does not say how; they are drawn evenly by their logarithm here,
- * and F1 depends on that.
+ * Details behind F1 at the paper's threshold of one half. They are the best F1 of any threshold on the judged range,
+ * and F1 by distance of the bid from the price. Both use hindsight, so they are not figures of a forecast. The paper
+ * draws bids "with range [0.00001, 0.2]" without a distribution. Here they are drawn evenly by logarithm, and F1
+ * depends on that.
  */
 import type { Cell, Forecast } from '../../lib/models/evaluation/cells.ts';
 import type { DatasetRows } from '../../lib/models/evaluation/dataset-rows.ts';
 
-/** Decades of the bid above the price, USD per hour: each from here to the next. */
+/** Lower ends of the decades of the bid above the price, USD per hour. */
 export const DECADES_USD = [0.00001, 0.0001, 0.001, 0.01, 0.1] as const;
 
 export interface Verdicts {
   readonly forecast: string;
   readonly best: { readonly f1: number; readonly threshold: number };
-  /** At one half, over bids as they are drawn, and as if they were drawn evenly by the delta itself. */
+  /** F1 at one half, over bids as drawn, and weighted as if drawn evenly by delta. */
   readonly f1: number;
   readonly evenF1: number;
   /** Share lost, and F1 at one half, per decade. */
@@ -41,7 +41,7 @@ export function verdicts(rows: DatasetRows, cell: Cell, forecasts: readonly Fore
       forecast: name,
       best: best(called),
       f1: f1Of(called, () => 1),
-      // Drawn evenly by the logarithm, a delta has a density of one by itself.
+      // Drawn evenly by logarithm, a delta has a density of one.
       evenF1: f1Of(called, ({ deltaUsd }) => deltaUsd),
       decades: DECADES_USD.map((leastUsd, d) => {
         const beyondUsd = DECADES_USD[d + 1] ?? Infinity;
@@ -72,7 +72,7 @@ function best(called: readonly Called[]): { readonly f1: number; readonly thresh
   let hits = 0;
   for (const [i, { p, lost }] of sorted.entries()) {
     hits += lost;
-    // All bids of one probability are called alike.
+    // Bids with equal probability get the same verdict.
     if (p === sorted[i + 1]?.p) continue;
     const f1 = (2 * hits) / (i + 1 + losses);
     if (f1 > found.f1) found = { f1, threshold: p };

@@ -1,4 +1,4 @@
-/** What a decision starts from, as earlier stages would give it: for benchmarks of single stages. */
+/** Input of a decision as earlier stages would give it, for benchmarks of single stages. */
 import type { GroupId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw } from '../../lib/kernel/units.ts';
 import type { Distribution } from '../../lib/domain/distribution.ts';
@@ -9,8 +9,9 @@ import type { InstanceView, PendingGroup } from '../../lib/domain/snapshot.ts';
 import type { AppraiseContext } from '../../lib/policy/contracts.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { NOW, snapshot } from './values.ts';
+import { NO_BELIEFS } from './no-beliefs.ts';
 
-/** Worth nothing in money: with a deadline and a latest safe start, in seconds from now, or without. */
+/** Worth of zero dollars, with a deadline and a last safe start in seconds from now, or without. */
 export const worth = (deadlineInS: number | null, safeInS: number | null = deadlineInS): Worth => ({
   curve: { points: [] },
   taskDeadlineMs: deadlineInS === null ? null : epochMs(raw(NOW) + deadlineInS * 1000),
@@ -23,13 +24,13 @@ export interface DecisionFacts {
   readonly pools: readonly PoolView[];
   readonly runtime: (group: PendingGroup) => Distribution;
   readonly instances?: readonly InstanceView[];
-  /** Default: none has a deadline. */
+  /** Default: no deadlines. */
   readonly worth?: (group: PendingGroup) => Worth;
-  /** Of spot pools. Default: none is interrupted. */
+  /** Interruptions of spot pools. Default: none. */
   readonly interruption?: (pool: Pool) => InterruptionCurve;
 }
 
-/** Prices stay as they are, and pools are lost independently. */
+/** Decision with constant prices and independent pools. */
 export function decisionOf({
   groups,
   pools,
@@ -41,6 +42,7 @@ export function decisionOf({
   const quotes = new Map(pools.map((view) => [view.pool.id, view.quote]));
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: snapshot({ groups, pools, instances: new Map(instances.map((i) => [i.instance.id, i])) }),
     forecasts: {
       runtime: new Map(

@@ -1,6 +1,6 @@
 import type { Solver } from '../../lib/policy/solver.ts';
 
-/** For presets that ask nothing of a solver, and cycles whose plan is given. */
+/** Solver for presets and cycles that never use one. */
 export const noSolver: Solver = {
   solve: async () => ({ status: 'failed', detail: 'there is no solver here' }),
   relax: async () => null,

@@ -1,6 +1,6 @@
 /**
- * Synthetic planning problems, seeded: a snapshot with pools, live instances, running and waiting work, and the worths,
- * offers and forecasts that the earlier stages would give. For tests (small) and bench/plan.ts (large).
+ * Synthetic planning problems with seeds: a snapshot with pools, instances, running and waiting work, and the worths,
+ * offers and forecasts of earlier stages. For tests (small) and bench/plan.ts (large).
  */
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import {
@@ -27,15 +27,30 @@ import {
   type EpochMs,
 } from '../../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
-import { distribution, mean, quantile, type Distribution } from '../../lib/domain/distribution.ts';
+import { distribution, type Distribution, meanS, quantileS } from '../../lib/domain/distribution.ts';
 import { NEVER_INTERRUPTED, type Offer, type RuntimeForecast } from '../../lib/domain/forecast.ts';
 import type { Job, StageSpec } from '../../lib/domain/job.ts';
 import type { UtilityCurve, Worth } from '../../lib/domain/plan.ts';
-import { poolKey, type InstanceType, type Pool, type PoolView, poolParts } from '../../lib/domain/pool.ts';
-import { countFits, dominantShare, minusResources, times, type Resources } from '../../lib/domain/resources.ts';
+import {
+  poolKey,
+  type InstanceType,
+  type Pool,
+  type PoolView,
+  poolParts,
+  onDemandUsdOf,
+} from '../../lib/domain/pool.ts';
+import {
+  countFits,
+  dominantShare,
+  minusResources,
+  times,
+  type Resources,
+  milliCpuIn,
+} from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
 import type { GroupOffers, PlanInput } from '../../lib/policy/contracts.ts';
 import { attempt as attemptOf, instance, needOf, NOW, snapshot, stage } from './values.ts';
+import { NO_BELIEFS } from './no-beliefs.ts';
 
 export interface ScenarioShape {
   readonly seed: number;
@@ -44,7 +59,7 @@ export interface ScenarioShape {
   /** Tasks per group: uniform from 1 to twice this, less one. */
   readonly tasksPerGroup: number;
   readonly instances: number;
-  /** vCPUs that may run, as a fraction of what all waiting work needs at once. */
+  /** vCPU limit as a fraction of the needs of all waiting work. */
   readonly supply: number;
   readonly gangs?: number;
   readonly config?: Partial<SchedulerConfig>;
@@ -85,7 +100,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
     const group = groupOf(job, shape, draw);
     const forecast = lognormal(600 * 12 ** draw(), 0.5, draw);
     runtime.set(`${job}/main`, { runtime: forecast, basis: 'history', reason: 'drawn' });
-    const slackS = raw(mean(forecast)) + config.slotS * config.lookAheadSlots * 2 * draw();
+    const slackS = meanS(forecast) + config.slotS * config.lookAheadSlots * 2 * draw();
     const deadlineMs = group.class === 'deadline' ? plus(NOW, seconds(slackS + config.startDelayMaxS)) : null;
     groups.push({ ...group, deadlineMs });
     worths.set(group.id, worthOf(group, forecast, deadlineMs, draw));
@@ -98,10 +113,11 @@ export function scenario(shape: ScenarioShape): PlanInput {
     instances.set(view.instance.id, view);
   }
   const running = [...instances.values()].flatMap((view) => view.attempts);
-  const wanted = groups.reduce((sum, g) => sum + (g.count * raw(g.need.cpu)) / 1000, 0);
-  const live = [...instances.values()].reduce((sum, v) => sum + raw(v.pool.type.capacity.cpu) / 1000, 0);
+  const wanted = groups.reduce((sum, g) => sum + (g.count * milliCpuIn(g.need)) / 1000, 0);
+  const live = [...instances.values()].reduce((sum, v) => sum + milliCpuIn(v.pool.type.capacity) / 1000, 0);
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: snapshot({
       nowMs: NOW,
       jobs,
@@ -118,7 +134,7 @@ export function scenario(shape: ScenarioShape): PlanInput {
   };
 }
 
-/** Spot and on-demand pools in pairs, types and zones in turn. */
+/** Spot and on-demand pools in pairs, cycling through types and zones. */
 export function poolsOf(count: number, draw: Uniform): readonly PoolView[] {
   const views: PoolView[] = [];
   for (let i = 0; views.length < count; i++) {
@@ -194,11 +210,11 @@ export function lognormal(medianS: number, sigma: number, draw: Uniform): Distri
 const probit = (u: number): number => Math.log(u / (1 - u)) / 1.702;
 
 /**
- * Deadline tasks are worth ten to a hundred times their cost on demand, best-effort ones two to three, falling over a
- * day.
+ * Worth of a task: with a deadline ten to a hundred times its on-demand cost, best-effort two to three times, falling
+ * over a day.
  */
 function worthOf(group: PendingGroup, runtime: Distribution, deadlineMs: EpochMs | null, draw: Uniform): Worth {
-  const onDemandUsd = (raw(group.need.cpu) / 1000) * 0.05 * (raw(mean(runtime)) / 3600);
+  const onDemandUsd = (milliCpuIn(group.need) / 1000) * 0.05 * (meanS(runtime) / 3600);
   if (deadlineMs === null) {
     const worth = onDemandUsd * (2 + draw());
     const curve = {
@@ -216,7 +232,7 @@ function worthOf(group: PendingGroup, runtime: Distribution, deadlineMs: EpochMs
       { atMs: epochMs(raw(deadlineMs) + 1_800_000), usd: 0 },
     ],
   };
-  const safe = epochMs(raw(deadlineMs) - (raw(quantile(runtime, 0.95)) + 170) * 1000);
+  const safe = epochMs(raw(deadlineMs) - (quantileS(runtime, 0.95) + 170) * 1000);
   return { curve, taskDeadlineMs: deadlineMs, latestSafeStartMs: safe, reason: 'deadline' };
 }
 
@@ -231,7 +247,7 @@ export function offersOf(
     if (countFits(group.need, pool.type.capacity) < 1 || view.quote === null) return [];
     const share = dominantShare(group.need, pool.type.capacity);
     const spot = pool.option === 'spot';
-    const runS = raw(mean(runtime));
+    const runS = meanS(runtime);
     const pInterrupted = spot ? Math.min(0.9, (0.02 + 0.1 * draw()) * (runS / 3600)) : 0;
     const durationS = runS * (1 + 0.5 * pInterrupted);
     const slack = group.deadlineMs === null ? Infinity : (raw(group.deadlineMs) - raw(NOW)) / 1000;
@@ -267,7 +283,7 @@ interface World {
   readonly attempts: Map<AttemptId, Worth>;
 }
 
-/** A spot instance with best-effort tasks on some of it. */
+/** Spot instance, partly filled with best-effort tasks. */
 function instanceOf(index: number, pools: readonly PoolView[], { draw, runtime, attempts }: World): InstanceView {
   const spot = pools.filter((view) => view.pool.option === 'spot');
   const pool = (spot[Math.floor(draw() * spot.length)] ?? pools[0])?.pool;
@@ -318,7 +334,7 @@ export function marketOf(pools: readonly PoolView[]): PlanInput['forecasts']['ma
     expectedPrice: (pool, at) => {
       const now = quotes.get(pool.id) ?? null;
       if (now === null || pool.option !== 'spot') return now;
-      const usual = 0.4 * raw(pool.onDemandUsdPerHour);
+      const usual = 0.4 * onDemandUsdOf(pool);
       const weight = Math.exp(-(raw(at) - raw(NOW)) / 3_600_000);
       return usdPerHour(usual + (raw(now) - usual) * weight);
     },

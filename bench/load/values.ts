@@ -1,7 +1,4 @@
-/**
- * Plain domain values that benchmarks make loads of. Each names what the load is about; the rest is as small as it can
- * be.
- */
+/** Plain domain values for loads of benchmarks. Each call states the relevant fields; all others are minimal. */
 import { effectKey, groupId, instanceId, jobId } from '../../lib/kernel/ids.ts';
 import { ZERO_S, epochMs, mib, milliCpu, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
 import type { Instance } from '../../lib/domain/instance.ts';
@@ -151,7 +148,7 @@ export const instance = (id: string, pool: Pool['id'], over: Partial<Instance> =
   ...over,
 });
 
-/** A first attempt that runs. */
+/** Running first attempt. */
 export const attempt = (over: Pick<Attempt, 'id' | 'instance' | 'resources'> & Partial<Attempt>): Attempt => ({
   job: jobId('j-load'),
   stage: 'main',
@@ -171,7 +168,7 @@ export const attempt = (over: Pick<Attempt, 'id' | 'instance' | 'resources'> & P
   ...over,
 });
 
-/** Nothing waits, nothing runs and nothing can be had, but for what is named. */
+/** Snapshot that is empty except for the given fields. */
 export const snapshot = (over: Partial<Snapshot>): Snapshot => ({
   nowMs: NOW,
   jobs: new Map(),

@@ -1,8 +1,7 @@
 /**
- * Starts a cycle when one is due. Two kinds of events come here: the minute's clock, which asks whether anything is due
- * and costs one read when nothing is; and the state machine, which says that an execution failed, so that the next one
- * need not wait until it is taken for dead. What happens in between wakes the cycle through the queue
- * (lambdas/observe).
+ * Start of a cycle that is due. The minute's tick asks whether one is due; if not, that costs one read.
+ * The state machine reports a failed execution here, so that the next one need not wait until it is taken for dead. All
+ * other triggers wake the cycle through the queue (lambdas/observe).
  */
 import middy from '@middy/core';
 import { z } from 'zod';
@@ -10,10 +9,10 @@ import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { gaveUpInput } from '../../lib/drivers/aws/cycle/messages.ts';
 import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
-import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
+import { tick } from '../../lib/drivers/aws/cycle/tick.ts';
 import type { Wake } from '../../lib/drivers/aws/cycle/wake.ts';
 
-const input = z.union([gaveUpInput, strike]);
+const input = z.union([gaveUpInput, tick]);
 
 export const handler = middy<z.output<typeof input>, void>()
   .use(lambdaStack('acquire', input))
@@ -23,12 +22,12 @@ export const handler = middy<z.output<typeof input>, void>()
     else await onClock(wake, event.time);
   });
 
-async function onClock(wake: Wake, struckMs: number): Promise<void> {
+async function onClock(wake: Wake, tickMs: number): Promise<void> {
   try {
-    const answer = await wake.wakeIfDue(struckMs);
+    const answer = await wake.wakeIfDue(tickMs);
     logger.debug('the clock', { answer });
     if (answer !== 'revived') return;
-    logger.warn('an execution of the cycle was not heard of any more');
+    logger.warn('an execution of the cycle died without a report');
     measure('cycleFaults', 1);
   } catch (error) {
     measure('cycleFaults', 1);
@@ -36,7 +35,7 @@ async function onClock(wake: Wake, struckMs: number): Promise<void> {
   }
 }
 
-/** Not begun again at once: what made it fail may last. The clock does within a minute, any trigger sooner. */
+/** No restart at once: the cause may last. The clock starts a cycle within a minute, any trigger sooner. */
 async function onFailure(wake: Wake, { execution, fault }: z.output<typeof gaveUpInput>): Promise<void> {
   measure('cycleFaults', 1);
   const isFreed = await wake.gaveUp(execution);

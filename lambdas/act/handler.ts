@@ -1,4 +1,4 @@
-/** Does one part of what was recorded. May be repeated, and run beside the other parts. */
+/** One batch of recorded effects. It may be repeated, and runs beside other batches. */
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { EffectKey } from '../../lib/kernel/ids.ts';
@@ -15,9 +15,9 @@ export const handler = middy<z.output<typeof actInput>, Acted>()
   .handler(async ({ execution, round, began, keys: listed, batches, batch: { from, to } }) => {
     const { carrier, store, fleet } = deployment(composeDeployment);
     const keys = (await carrier.get<readonly EffectKey[]>(listed)).slice(from, to);
-    // What the other parts did is confirmed all the same; this one is done by the next cycle.
+    // Outcomes of other batches are still confirmed. The next cycle performs this batch.
     const isLeft = isLate(began, Date.now(), remainingMs());
-    if (isLeft) logger.warn('a part of the effects is left to the next cycle: this one has no time left', { from, to });
+    if (isLeft) logger.warn('no time left: the next cycle performs these effects', { from, to });
     const outcomes: Outcomes = isLeft ? new Map() : await perform({ store, fleet }, keys);
     let denied = 0;
     for (const [key, outcome] of outcomes) {

@@ -1,4 +1,4 @@
-/** Everything of the HTTP API but taking jobs: questions, and requests to cancel. */
+/** The HTTP API except submission: questions and requests to cancel. */
 import middy from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { API_OPERATIONS, OPERATIONS } from '../../lib/api/operations.ts';

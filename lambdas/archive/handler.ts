@@ -1,5 +1,5 @@
 /**
- * Keeps what is over, out of the table's stream, as lines in the bucket. A change that cannot be read is put aside
+ * The archive: finished records from the table's stream become lines in the bucket. An unreadable change is set aside
  * alone.
  */
 import middy from '@middy/core';

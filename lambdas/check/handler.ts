@@ -1,6 +1,6 @@
 /**
- * Asked by CloudFormation in the first seconds of a deployment: has the region what the configuration wants to buy?
- * Needs nothing of the deployment itself, and so waits for none of it.
+ * Check of the region, called by CloudFormation in the first seconds of a deployment: does it offer what the
+ * configuration wants to buy? The check depends on no other resource, so it waits for none.
  */
 import { EC2Client } from '@aws-sdk/client-ec2';
 import middy from '@middy/core';
@@ -25,7 +25,7 @@ export const handler = middy<CustomResourceEvent, Answered>()
         for (const [zone, families] of lacking) logger.warn('not offered', { zone, families });
         for (const { message } of notes) logger.warn('a capacity reservation', { message });
       } catch (error) {
-        // Whether the region has it is not known: that is found out by buying.
+        // Offers stay unknown. The first purchases will show.
         if (!(error instanceof EbbError) || error.code === 'usage') throw error;
         if (error.code !== 'too-many-requests' && error.code !== 'aws.unavailable') throw error;
         logger.warn('the region could not be asked', { error });

@@ -1,4 +1,4 @@
-/** Last step: closes what has an outcome, and says whether to look again at once, later, or not at all. */
+/** Last step: confirms outcomes, and says whether the next snapshot follows at once, later or not at all. */
 import middy from '@middy/core';
 import type { z } from 'zod';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
@@ -12,15 +12,15 @@ import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
 import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 /**
- * An Express execution ends after five minutes (lib/drivers/aws/cycle/late.ts); one that has run for so long leaves the
- * next round to another, which has all the time that there is.
+ * Age of an execution from which the next round starts a new one. An Express execution ends after five minutes
+ * (lib/drivers/aws/cycle/late.ts).
  */
 const LONG_MS = 90_000;
 
 export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
   .use(lambdaStack('confirm', confirmInput))
   .use(inTime())
-  .handler(async ({ execution, round, began, entered, lookedMs, seen, token, dueInMs, acted, left }) => {
+  .handler(async ({ execution, round, began, entered, observedMs, seen, token, dueInMs, acted, left }) => {
     const of = deployment(composeDeployment);
     let wasShort = false;
     const parts = await Promise.all(acted.map((a) => of.carrier.get<Outcomes>(a.outcomes)));
@@ -34,7 +34,7 @@ export const handler = middy<z.output<typeof confirmInput>, Confirmed>()
     }
     const isLeft = left > 0 || acted.some((a) => a.left > 0);
     if (isLeft || (wasShort && round < MAX_HURRIED)) await of.wake.want();
-    measure('cycleTime', of.nowMs() - lookedMs);
+    measure('cycleTime', of.nowMs() - observedMs);
     const isWanted = await of.wake.end(execution, { seen, dueInMs });
     const isLong = Date.parse(entered ?? '') - Date.parse(began ?? '') > LONG_MS;
     if (isWanted && isLong) await of.wake.handOver(execution);

@@ -1,12 +1,12 @@
 /**
- * Interruptions and prices to expect, for every bid that the decision can ask about; and, where a trained model is
- * chosen, what the API is asked of pools.
+ * Expected interruptions and prices for every bid that the decision can ask about. With a trained model, also the API's
+ * questions about pools.
  *
- * A trained model, where one is chosen, lies beside this file in the function's asset. It is opened once per process,
- * and so is the state of its features: a process that stays warm takes in what is new of each pool since its last
- * cycle, a new one begins with the week of prices that it reads for its forecasts from history anyway. Questions of the
- * API have a state of their own: they ask about now, and a decision that looked a moment before would find time gone
- * back, and a week to be read anew.
+ * A trained model lies beside this file in the function's asset. Each process opens it once and keeps the state of its
+ * features. A warm process reads only what is new since its last cycle. A new one starts with the week of prices that
+ * forecasts from history read anyway.
+ * Questions of the API have a state of their own: they ask about now. A decision with an earlier snapshot would
+ * otherwise go back in time and read the week again.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +21,7 @@ import { forecastNamed, presetNamed } from '../../lib/stages/registry.ts';
 import { forecast } from '../../lib/cycle/steps.ts';
 import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
-import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../lib/stages/capacity-learner.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import type { CapacityBelief } from '../../lib/market/forecast/hazard.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
@@ -35,7 +35,7 @@ import type { Market } from '../../lib/ports/market.ts';
 import { openCapacity, openForecast, MODEL_OF, type Risk } from '../../lib/models/preemption.ts';
 import type { ModelPlaces } from '../../lib/models/versions.ts';
 
-/** Each with a state of its own: the instants that it is asked about ascend. */
+/** Forecasters with a state of their own each: their instants must ascend. */
 interface Forecasters {
   readonly decisions: Forecasting;
   readonly questions: Forecasting;
@@ -43,7 +43,7 @@ interface Forecasters {
 
 let known: { readonly config: SchedulerConfig; readonly forecasters: Promise<Forecasters> } | null = null;
 
-/** Of this process, which has one configuration all its life. */
+/** Forecasters of this process, which has one configuration all its life. */
 function forecastersOf({ config, models }: Deployment): Promise<Forecasters> {
   const folder = models ?? fileURLToPath(new URL('models', import.meta.url));
   if (known?.config !== config) known = { config, forecasters: opened(config, folder) };
@@ -91,15 +91,16 @@ interface Parts {
 }
 
 async function ofDecision(
-  { execution, round, sight: reference }: z.output<typeof forecastInput>,
+  { execution, round, observation: reference }: z.output<typeof forecastInput>,
   { of, forecasting, market, evidence }: Parts,
 ): Promise<{ market: string }> {
   const observed = await of.carrier.get<ObservedState>(reference);
   const made = await forecasting.of(observed.snapshot, { market, evidence });
   measureForecast(observed.snapshot, made);
+  const { asks, stages } = presetNamed(of.config.preset, of.config.presets);
   return {
     market: await of.carrier.put(
-      forecast(observed, made, { config: of.config, asks: presetNamed(of.config.preset, of.config.presets).asks }),
+      forecast(observed, made, { config: of.config, asks, ...(stages.buys && { buys: stages.buys }) }),
       `${execution}/${round}/market`,
     ),
   };

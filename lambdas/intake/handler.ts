@@ -1,4 +1,4 @@
-/** Takes jobs: `POST /api/jobs` and `POST /api/jobs/batch`. Answers when they are durable. */
+/** Submission: `POST /api/jobs` and `POST /api/jobs/batch`. Jobs are durable before the answer. */
 import middy from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 import { INTAKE_OPERATIONS, OPERATIONS } from '../../lib/api/operations.ts';

@@ -1,7 +1,6 @@
 /**
- * The decision without the jobs that keep it from being made: asked where `estimate` or `solve` threw or ran out of
- * time. Each trial runs in a thread that can be ended; the thread's program is this very file, of which it uses the
- * worker alone.
+ * Decision without the jobs that make it fail, after `estimate` or `solve` threw or ran out of time.
+ * Each trial runs in a thread that can be ended. The thread loads this file and uses the worker alone.
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
@@ -9,7 +8,7 @@ import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import type { IsolationLimits } from '../../lib/cycle/decide/isolate.ts';
 import { isolateFaulty } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../lib/stages/estimate/runtime-learner.ts';
+import { presetNamed } from '../../lib/stages/registry.ts';
 import { EbbError } from '../../lib/kernel/errors.ts';
 import { openTrials } from '../../lib/drivers/solver/trials.ts';
 import '../../lib/drivers/solver/trial-worker.ts';
@@ -21,18 +20,20 @@ import { isolateInput, type Solved } from '../../lib/drivers/aws/cycle/messages.
 import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 
 /**
- * The budget, the last trial and the start of a thread stay within the function's time-out (lib/infra/functions.ts).
+ * Limits in ms. The budget, the last trial and the start of a thread stay within the function's time-out
+ * (lib/infra/functions.ts).
  */
 const LIMITS: IsolationLimits = { groupMs: 4000, jobMs: 8000, allMs: 20_000, budgetMs: 70_000 };
 
 export const handler = middy<z.output<typeof isolateInput>, Solved>()
   .use(lambdaStack('isolate', isolateInput))
   .use(inTime())
-  .handler(async ({ sight: seen, market, ...state }) => {
+  .handler(async ({ observation: reference, market, ...state }) => {
     const { carrier, store, config } = deployment(composeDeployment);
-    const observed = await carrier.get<ObservedState>(seen);
+    const observed = await carrier.get<ObservedState>(reference);
     const table = await carrier.get<ForecastTable>(market);
-    const learned = await composeLearners().stored(store, [runtimeLearner]);
+    const { learners } = presetNamed(config.preset, config.presets);
+    const learned = await composeLearners().stored(store, learners.all);
     const trials = openTrials(
       { observed, market: table, learned, preset: config.preset, config },
       new URL(import.meta.url),
@@ -46,7 +47,7 @@ export const handler = middy<z.output<typeof isolateInput>, Solved>()
         });
       }
       const { runningOffers: _, ...decision } = isolated;
-      logger.error('jobs that no decision can be made for', { held: decision.held, undecided: decision.undecided });
+      logger.error('no decision can be made on these jobs', { held: decision.held, undecided: decision.undecided });
       return { ...state, decision: await carrier.put(decision, `${state.execution}/${state.round}/decision`) };
     } finally {
       await trials.close();

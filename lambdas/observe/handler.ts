@@ -1,8 +1,9 @@
 /**
- * The consumer of the one queue, and so what sets cycles going: messages there say what happened to instances, tasks
- * and checkpoints (events of EC2, ECS and S3), or that there is something to do. A batch of them is taken in together
- * and wakes the cycle once. Warnings come alone and at once. EC2's events cannot be told by rules to be of our
- * instances: others are dropped here. Fails, or hands back of a batch, what cannot be done now; that then comes again.
+ * Consumer of the trigger queue; it wakes the cycle. Messages are events of EC2, ECS and S3 about instances, tasks and
+ * checkpoints, or plain requests for a cycle.
+ * A batch of messages is observed together and wakes the cycle once. Interruption warnings come alone and at once.
+ * Rules cannot select EC2 events of our instances, so others are dropped here. Messages that fail are returned to the
+ * queue and come again.
  */
 import middy from '@middy/core';
 import type { SQSBatchResponse } from 'aws-lambda';
@@ -20,7 +21,7 @@ const record = z.object({
 });
 const batch = z.object({ Records: z.array(record).min(1) });
 type Batch = z.output<typeof batch>;
-/** A warning that failed for good, as the Lambda service put it aside, and a person sent it back. */
+/** Warning that failed for good: the Lambda service set it aside, and a person sent it back. */
 const failedEvent = z.object({ requestPayload: fleetEvent }).transform((letter) => letter.requestPayload);
 const understoodEvent = z.union([fleetEvent, failedEvent]);
 const KINDS: readonly unknown[] = fleetEvent.options.map((o) => o.shape['detail-type'].value);
@@ -32,13 +33,13 @@ export const handler = middy<Batch | FleetEvent, SQSBatchResponse | { readonly i
     if ('Records' in event) return onBatch(of, event.Records);
     const { isNews, isDue, failed } = await of.observe([event]);
     if (isNews) measureWarnings([event]);
-    // What was learned of before a failure is not learned of again.
+    // Cycle first, then the error: news before the failure are not reported again.
     if (isDue) await woken(of);
     for (const error of failed.values()) throw error;
     return { isNews };
   });
 
-/** A message that nobody understands is handed back like one that failed, until it is put aside. */
+/** Unreadable messages are returned like failed ones, until the queue sets them aside. */
 async function onBatch(of: Observing, records: Batch['Records']): Promise<SQSBatchResponse> {
   const told: { readonly id: string; readonly event: FleetEvent }[] = [];
   const bad: string[] = [];
@@ -46,14 +47,14 @@ async function onBatch(of: Observing, records: Batch['Records']): Promise<SQSBat
   for (const { messageId: id, body, attributes } of records) {
     const understood = parsed(body);
     if (understood === null) bad.push(id);
-    else if (understood === 'look') isTriggered = true;
+    else if (understood === 'wake') isTriggered = true;
     else {
       told.push({ id, event: understood });
-      // Whoever had it before may have taken it in, and died before it woke anybody.
+      // An earlier receiver may have stored the news and died before it woke the cycle.
       if (attributes.ApproximateReceiveCount > 1) isTriggered = true;
     }
   }
-  if (bad.length > 0) logger.error('messages that nobody understands', { bad });
+  if (bad.length > 0) logger.error('unreadable messages', { bad });
   const events = told.map((t) => t.event);
   const { isNews, isDue, failed } = await of.observe(events);
   if (isNews) measureWarnings(events);
@@ -88,8 +89,8 @@ function measureWarnings(events: readonly FleetEvent[]): void {
   if (warnings > 0) measure('interruptions', warnings);
 }
 
-/** `look`: a submission, a one-off schedule, or a dead letter sent back, which say no more than that. */
-function parsed(body: string): FleetEvent | 'look' | null {
+/** `wake`: a submission, a one-off schedule, or a dead letter that was sent back. They carry no further facts. */
+function parsed(body: string): FleetEvent | 'wake' | null {
   let content: unknown;
   try {
     content = JSON.parse(body);
@@ -99,5 +100,5 @@ function parsed(body: string): FleetEvent | 'look' | null {
   const event = understoodEvent.safeParse(content);
   if (event.success) return event.data;
   if (typeof content !== 'object' || content === null) return null;
-  return 'detail-type' in content && KINDS.includes(content['detail-type']) ? null : 'look';
+  return 'detail-type' in content && KINDS.includes(content['detail-type']) ? null : 'wake';
 }

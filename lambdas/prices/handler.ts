@@ -1,4 +1,4 @@
-/** Fetches prices: by the clock, and while the deployment is being made, which fails when there is none. */
+/** Prices, fetched by the clock and once during deployment. The deployment fails if there are none. */
 import middy from '@middy/core';
 import { z } from 'zod';
 import { EbbError } from '../../lib/kernel/errors.ts';
@@ -10,16 +10,16 @@ import {
 } from '../../lib/drivers/aws/deploying/custom-resource.ts';
 import { observing, type FetchedPrices } from '../../lib/drivers/aws/compose/observing.ts';
 import { lambdaStack, logger, measure } from '../../lib/drivers/aws/lambda/stack.ts';
-import { strike } from '../../lib/drivers/aws/cycle/strike.ts';
+import { tick } from '../../lib/drivers/aws/cycle/tick.ts';
 
-const input = z.union([strike, customResourceEvent]);
+const input = z.union([tick, customResourceEvent]);
 type Answer = Answered | (Partial<FetchedPrices> & { readonly changes: number });
 
 export const handler = middy<z.output<typeof input>, Answer>()
   .use(lambdaStack('prices', input))
   .handler(async (event) => {
     if ('ResponseURL' in event) return answerDeployment(event, fetchedForDeployment);
-    const fetched = await observing(composeObserving).fetchPrices({ struckMs: event.time });
+    const fetched = await observing(composeObserving).fetchPrices({ tickMs: event.time });
     if (fetched === null) return { changes: 0 };
     say(fetched);
     return fetched;
@@ -33,7 +33,7 @@ function say(fetched: FetchedPrices): void {
   if (fetched.reserved === null) return;
   const { fault, issues, named } = fetched.reserved;
   measure('reservationsUnusable', fault === null ? issues.length : named);
-  if (fault !== null) logger.warn('capacity reservations are not used: EC2 does not say what they are', { fault });
+  if (fault !== null) logger.warn('capacity reservations are not used: EC2 does not describe them', { fault });
   for (const { message } of issues) logger.warn('a capacity reservation cannot be used', { message });
 }
 
@@ -42,7 +42,7 @@ async function fetchedForDeployment({ Families, Zones }: Record<string, unknown>
   try {
     fetched = await observing(composeObserving).fetchPrices('deploying');
   } catch (error) {
-    // What passes must not undo a deployment: the clock asks again.
+    // Passing faults must not undo a deployment: the clock asks again.
     if (!(error instanceof EbbError) || (error.code !== 'too-many-requests' && error.code !== 'aws.unavailable'))
       throw error;
     logger.warn('no prices yet', { error });

@@ -1,4 +1,6 @@
-/** Writes the intents of the decision, under its fencing token, and says in which parts they may be done. */
+/**
+ * Intents of the decision, written under its fencing token. The answer names the batches in which they may be acted on.
+ */
 import middy from '@middy/core';
 import type { z } from 'zod';
 import type { Decision } from '../../lib/cycle/decide/decision.ts';

@@ -1,15 +1,15 @@
 /**
- * The decision. HiGHS runs in a thread of its own, so that a model which takes too long is given up instead of the
- * whole step; the thread's program is this very file, of which it uses the solver's worker alone.
+ * The decision. HiGHS runs in its own thread, so that a slow model is given up alone and not with the step. The thread
+ * loads this file and uses the solver's worker alone.
  */
 import middy from '@middy/core';
 import type { z } from 'zod';
-import type { Forecasts } from '../../lib/domain/forecasts.ts';
 import type { ObservedState } from '../../lib/cycle/decide/decision.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import type { RunningOffers } from '../../lib/cycle/decide/deliberation.ts';
-import { solve } from '../../lib/cycle/steps.ts';
+import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
+import { solve, type Estimated } from '../../lib/cycle/steps.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import '../../lib/drivers/solver/highs-worker.ts';
 import type { ForecastTable } from '../../lib/market/forecast/forecast-data.ts';
@@ -21,26 +21,26 @@ import { lambdaStack, measure } from '../../lib/drivers/aws/lambda/stack.ts';
 
 const solver = highsSolver({ worker: new URL(import.meta.url) });
 /**
- * What this process answered before about jobs that run, to go on from. It is for explanations alone, so that to find
- * it in another process is not worth a put in each cycle.
+ * Offers of running jobs from this process's last decision. Only explanations use them, so a put per cycle would not be
+ * worth it.
  */
 let known: RunningOffers = new Map();
-/** Caches of policies, for as long as this process lives. */
+/** Caches of policies. They live as long as this process. */
 const memory = new DecisionMemory();
 
 export const handler = middy<z.output<typeof solveInput>, Solved>()
   .use(lambdaStack('solve', solveInput))
   .use(inTime())
-  .handler(async ({ sight: seen, runtime, market, ...state }) => {
+  .handler(async ({ observation: reference, runtime, market, ...state }) => {
     const { carrier, config } = deployment(composeDeployment);
-    const observed = await carrier.get<ObservedState>(seen);
-    const forecasts = {
-      runtime: await carrier.get<Forecasts['runtime']>(runtime),
-      market: await carrier.get<ForecastTable>(market),
-    };
+    const observed = await carrier.get<ObservedState>(reference);
+    const { learned, ...estimated } = await carrier.get<Estimated>(runtime);
+    const forecasts = { ...estimated, market: await carrier.get<ForecastTable>(market) };
     const { preset } = config;
     const { stages } = presetNamed(preset, config.presets);
-    const parts = { stages, preset, solver, config, memory, knownOffers: known };
+    const beliefs = composeLearners();
+    beliefs.restore(learned);
+    const parts = { stages, preset, solver, config, beliefs, memory, knownOffers: known };
     const { runningOffers, ...decision } = await solve(observed, forecasts, parts);
     known = runningOffers;
     const { gap } = decision.plan.solve;

@@ -1,9 +1,9 @@
 /**
- * Whose jobs are whose, where a deployment says that owner and caller are one. Patterns of administrators:
+ * Ownership of jobs where a deployment equates owner and caller. Patterns of administrators:
  *
  *     arn:aws:iam::111122223333:user/ops             one principal
  *     arn:aws:iam::111122223333:role/Ops             every session of a role
- *     arn:aws:sts::111122223333:assumed-role/Ops/*   the same; a `*` stands at the end only: all that begin so
+ *     arn:aws:sts::111122223333:assumed-role/Ops/*   the same; `*` stands at the end only and matches any rest
  *     cognito:ana, cognito-group:ops                 a user and a group of the user pool
  */
 import type { Asker } from '../domain/caller.ts';
@@ -12,7 +12,7 @@ import { EbbError } from '../kernel/errors.ts';
 import type { Access } from '../ports/backend.ts';
 import { quoted } from './validate.ts';
 
-/** Throws `forbidden` where the job is to be another's. */
+/** Throws `forbidden` for a job with another owner. */
 export function checkOwner(access: Access | undefined, { owner }: Pick<JobSpec, 'owner'>, caller: Asker | null): void {
   if (access?.ownerIsCaller !== true) return;
   if (caller === null) throw unknownCaller();
@@ -26,7 +26,7 @@ export function checkOwner(access: Access | undefined, { owner }: Pick<JobSpec, 
   });
 }
 
-/** Throws `forbidden` for a caller who neither submitted the job nor is an administrator. */
+/** Throws `forbidden` unless the caller submitted the job or is an administrator. */
 export function checkMayChange(access: Access | undefined, job: Job, caller: Asker | null): void {
   if (access?.ownerIsCaller !== true) return;
   if (caller === null) throw unknownCaller();
@@ -34,7 +34,7 @@ export function checkMayChange(access: Access | undefined, job: Job, caller: Ask
   throw new EbbError('forbidden', {
     what: 'only its owner or an administrator may cancel or release this job',
     got: `${job.id} of ${quoted(job.spec.owner)}, asked by ${quoted(caller.id)}`,
-    allowed: 'whoever submitted it, or a caller whom `admins` of the deployment names',
+    allowed: 'its submitter, or a caller among the deployment’s `admins`',
     next: 'Ask the owner, or an administrator.',
   });
 }
@@ -52,11 +52,11 @@ export const isAdmin = (admins: readonly string[], { id, groups = [] }: Asker): 
     (admin) => matches(sessionsOf(admin), id) || groups.some((group) => matches(admin, `cognito-group:${group}`)),
   );
 
-/** Compares literally, or the beginning: linear in the pattern. */
+/** Literal or prefix match, linear in the pattern. */
 const matches = (pattern: string, text: string): boolean =>
   pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern;
 
-/** A role calls under the ARN of a session, which has the role's name without its path. */
+/** Session pattern of a role. A role calls under a session ARN, which has its name without its path. */
 function sessionsOf(pattern: string): string {
   const [, partition, account, path = ''] = /^arn:([\w-]+):iam::(\d{12}):role\/(.*)$/.exec(pattern) ?? [];
   if (partition === undefined || account === undefined) return pattern;

@@ -1,13 +1,12 @@
 /**
- * Answers that a function can send: Lambda takes 6 MiB, as JSON text in which the body is a string ("Lambda quotas"). A
- * page of large items holds fewer than were asked for; whatever is larger even so is refused by the middleware
- * (middleware.ts).
+ * Answers within Lambda's limit of 6 MiB for JSON text, in which the body is a string ("Lambda quotas"). A page of
+ * large items holds fewer than requested. The middleware refuses larger bodies (middleware.ts).
  */
 import { EbbError } from '../kernel/errors.ts';
 
-/** Longest list of items in one answer, bytes of JSON: the string that holds it has some tenths more. */
+/** Longest list of items in one answer, bytes of JSON. As a string it is longer by some tenths. */
 export const MAX_PAGE_BYTES = 4_000_000;
-/** Longest body, bytes as a JSON string. Lambda's limit less its envelope and headers. */
+/** Longest body, bytes as a JSON string: Lambda's limit less its envelope and headers. */
 export const MAX_ANSWER_BYTES = 6_200_000;
 
 interface Listed<V> {
@@ -18,9 +17,8 @@ interface Listed<V> {
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /**
- * A page of at most `limit` items that is not larger than an answer may be; a page of one item may be. `ask` reads a
- * page, and is called again with a smaller limit while the page is too large, because only the list itself knows the
- * cursor behind an item.
+ * Page of at most `limit` items within MAX_PAGE_BYTES, or of one larger item. `ask` reads a page. It is called again
+ * with a smaller limit, because only the list knows the cursor behind an item.
  */
 export async function boundedPage<V, P extends Listed<V>>(
   limit: number,
@@ -30,13 +28,13 @@ export async function boundedPage<V, P extends Listed<V>>(
   let page = await ask(limit);
   for (let fitting = countFitting(page.items, maxBytes); fitting < page.items.length;) {
     page = await ask(fitting);
-    // Items that came since may be larger.
+    // Later items may be larger.
     fitting = Math.min(countFitting(page.items, maxBytes), page.items.length);
   }
   return page;
 }
 
-/** How many of the first items fit, at least one. */
+/** Number of first items that fit, at least one. */
 function countFitting(items: readonly unknown[], maxBytes: number): number {
   let bytes = 0;
   for (const [i, item] of items.entries()) {
@@ -46,7 +44,7 @@ function countFitting(items: readonly unknown[], maxBytes: number): number {
   return items.length;
 }
 
-/** Throws `answer-too-large` for a body that a function cannot send. Costs nothing for short ones. */
+/** Throws `answer-too-large` for a body above Lambda's limit. Free for short bodies. */
 export function checkAnswerSize(body: string): void {
   // A UTF-16 unit is at most six bytes of a JSON string.
   if (body.length * 6 <= MAX_ANSWER_BYTES) return;

@@ -7,8 +7,8 @@ import type { CancelAnswer, ReleaseAnswer } from './schemas.ts';
 import { jobSummary } from './views.ts';
 
 /**
- * Asks the engine to end a job. Asking again changes nothing; a job that ended by itself cannot be cancelled. Throws
- * `forbidden` for a caller who may not.
+ * Requests the end of a job. Repeating has no effect; finished jobs cannot be cancelled. Throws `forbidden` for a
+ * caller without the right.
  */
 export async function cancelJob(of: Backend, ref: string, caller: Asker | null): Promise<CancelAnswer> {
   const job = await findJob(of, ref);
@@ -30,8 +30,8 @@ export async function cancelJob(of: Backend, ref: string, caller: Asker | null):
 }
 
 /**
- * Asks the engine to decide on a held job again. Should it fail again, the job is held again. Throws `forbidden` for a
- * caller who may not.
+ * Requests a new decision on a held job. If that fails, the job is held again. Throws `forbidden` for a caller without
+ * the right.
  */
 export async function releaseJob(of: Backend, ref: string, caller: Asker | null): Promise<ReleaseAnswer> {
   const job = await findJob(of, ref);

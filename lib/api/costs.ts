@@ -1,7 +1,8 @@
 /**
- * What things cost: settled rows of the ledger (instances that have ended) and, for instances that live, their bill
- * until now attributed by the same rule (lib/cycle/money/ledger.ts), so that a report never waits for a machine to end.
+ * Costs: settled ledger rows of ended instances, and bills until now of live ones, attributed by the same rule
+ * (lib/cycle/money/ledger.ts). So a report never waits for an instance to end.
  */
+import { compareText } from '../kernel/compare.ts';
 import { z } from 'zod';
 import { raw, rawOrNull, type EpochMs } from '../kernel/units.ts';
 import type { InstanceId, JobId } from '../kernel/ids.ts';
@@ -16,14 +17,12 @@ import { liveInstances } from '../cycle/state/known-instances.ts';
 import { findJob } from './find-job.ts';
 import type { costsQuery } from './requests.ts';
 import type { CostReport, CostRowView, JobCostView } from './schemas.ts';
+import { NO_MONEY, plusMoney, sumOfMoney, type Money } from './money.ts';
 import { callerView, iso } from './views.ts';
-import { costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
+import { billedUsd, costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts';
 
-type Money = Omit<CostRowView, 'key'>;
-/** A row with its part of its instance's hours. */
+/** Row with its share of the instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
-
-const NOTHING: Money = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
 
 export async function costReport(
   of: Backend,
@@ -31,14 +30,14 @@ export async function costReport(
 ): Promise<CostReport> {
   const now = of.clock.now();
   const sums = new Map<string, Money>();
-  // A pool's idle time is its own in either view.
+  // In the view by pool, idle time belongs to the pool either way.
   const isApart = idle === 'apart' && by !== 'pool';
   for (const row of await of.store.costs(by)) {
     const { idleHours = row.key === IDLE_KEY ? row.instanceHours : 0 } = row;
     if (!isApart) addTo(sums, row.key, moneyOf(row));
     else {
       addTo(sums, row.key, moneyOf({ ...row, idleUsd: 0, instanceHours: row.instanceHours - idleHours }));
-      addTo(sums, IDLE_KEY, { ...NOTHING, idleUsd: row.idleUsd, totalUsd: row.idleUsd, instanceHours: idleHours });
+      addTo(sums, IDLE_KEY, { ...NO_MONEY, idleUsd: row.idleUsd, totalUsd: row.idleUsd, instanceHours: idleHours });
     }
   }
   for (const row of await accruing(of, now, await billedInstances(of))) {
@@ -55,7 +54,7 @@ export async function costReport(
   }).then(({ items: _, ...report }) => report);
 }
 
-/** Where a page ended: a row's place in the order of rows, whatever was added since. */
+/** Position after a page in the order of rows, independent of later rows. */
 type CostPlace = Pick<CostRowView, 'totalUsd' | 'key'>;
 
 const costCursor = z.tuple([z.number(), z.string()]);
@@ -76,8 +75,7 @@ function firstBehind(rows: readonly CostRowView[], place: CostPlace): number {
   return found === -1 ? rows.length : found;
 }
 
-const inOrderOfCost = (a: CostPlace, b: CostPlace): number =>
-  b.totalUsd - a.totalUsd || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+const inOrderOfCost = (a: CostPlace, b: CostPlace): number => b.totalUsd - a.totalUsd || compareText(a.key, b.key);
 
 export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   const now = of.clock.now();
@@ -106,7 +104,7 @@ export async function jobCost(of: Backend, ref: string): Promise<JobCostView> {
   };
 }
 
-/** The job's part of the ledger. Its part of an instance's hours depends on who else used the instance. */
+/** Ledger rows of the job. Its share of an instance's hours depends on all jobs there. */
 async function settledRows(of: Backend, job: JobId): Promise<readonly Charged[]> {
   const instances = new Set((await of.store.ledger({ job })).map((row) => row.instance));
   const rows: Charged[] = [];
@@ -114,13 +112,13 @@ async function settledRows(of: Backend, job: JobId): Promise<readonly Charged[]>
   return rows.filter((row) => row.job === job);
 }
 
-/** `rows`: all of one instance. */
+/** `rows`: all rows of one instance. */
 function charged(rows: readonly LedgerRow[]): Charged[] {
   const hours = instanceHours(rows);
   return rows.map((row, i) => ({ ...row, instanceHours: hours[i] ?? 0 }));
 }
 
-/** Instances that are being paid for. */
+/** Instances with running costs. */
 const billedInstances = async (of: Backend): Promise<readonly Instance[]> =>
   (await liveInstances(of.store)).filter((i) => i.launchedMs !== null);
 
@@ -142,7 +140,7 @@ async function accruing(of: Backend, now: EpochMs, live: readonly Instance[]): P
   return rows;
 }
 
-/** What an instance has cost: its final bill, or what has accrued until now; null before it launched. */
+/** Costs of an instance: its final bill, or the amount accrued until now; null before its launch. */
 export async function costOf(of: Backend, instance: Instance, now: EpochMs): Promise<number | null> {
   if (instance.costUsd !== null) return raw(instance.costUsd);
   if (instance.launchedMs === null || !isLive(instance)) return null;
@@ -152,8 +150,9 @@ export async function costOf(of: Backend, instance: Instance, now: EpochMs): Pro
 const moneyOf = (row: CostRow): Money => ({
   workUsd: row.workUsd,
   wastedUsd: row.wastedUsd,
+  speculativeUsd: row.speculativeUsd,
   idleUsd: row.idleUsd,
-  totalUsd: row.workUsd + row.wastedUsd + row.idleUsd,
+  totalUsd: billedUsd(row),
   onDemandUsd: row.onDemandUsd,
   instanceHours: row.instanceHours,
 });
@@ -161,6 +160,7 @@ const moneyOf = (row: CostRow): Money => ({
 const moneyOfLedger = (row: Charged): Money => ({
   workUsd: row.kind === 'work' ? row.usd : 0,
   wastedUsd: row.kind === 'wasted' ? row.usd : 0,
+  speculativeUsd: row.kind === 'speculative' ? row.usd : 0,
   idleUsd: row.kind === 'idle' ? row.usd : 0,
   totalUsd: row.usd,
   onDemandUsd: row.kind === 'work' ? row.onDemandUsd : 0,
@@ -168,20 +168,10 @@ const moneyOfLedger = (row: Charged): Money => ({
 });
 
 const addTo = (sums: Map<string, Money>, key: string, more: Money): void => {
-  sums.set(key, plus(sums.get(key) ?? NOTHING, more));
+  sums.set(key, plusMoney(sums.get(key) ?? NO_MONEY, more));
 };
-
-const plus = (a: Money, b: Money): Money => ({
-  workUsd: a.workUsd + b.workUsd,
-  wastedUsd: a.wastedUsd + b.wastedUsd,
-  idleUsd: a.idleUsd + b.idleUsd,
-  totalUsd: a.totalUsd + b.totalUsd,
-  onDemandUsd: a.onDemandUsd + b.onDemandUsd,
-  instanceHours: a.instanceHours + b.instanceHours,
-});
 
 const byCost = (sums: ReadonlyMap<string, Money>): CostRowView[] =>
   [...sums].map(([key, m]) => ({ key, ...m })).sort(inOrderOfCost);
 
-const totalOf = (rows: readonly CostRowView[]): Money =>
-  rows.reduce<Money>((sum, { key: _, ...money }) => plus(sum, money), NOTHING);
+const totalOf = (rows: readonly CostRowView[]): Money => sumOfMoney(rows.map(({ key: _, ...money }) => money));

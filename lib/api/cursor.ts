@@ -5,7 +5,7 @@ export interface Slice<T> {
   readonly next: string | null;
 }
 
-/** A page of a list that is at hand as a whole. The cursor is the number of items before the page. */
+/** Page of a list in memory. The cursor is the number of items before the page. */
 export function slice<T>(items: readonly T[], limit: number, cursor: string | undefined): Slice<T> {
   const from = cursor === undefined ? 0 : position(cursor);
   const to = from + limit;

@@ -1,6 +1,6 @@
 /**
- * Requests to the handlers without a gateway: the local server and an embedded engine ask through this, so that what
- * answers them is what a deployment runs.
+ * Requests to the handlers without a gateway. The local server and an embedded engine use it, so that they run the
+ * handlers of a deployment.
  */
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
@@ -11,35 +11,35 @@ import { INTAKE_PATHS } from './requests.ts';
 
 export interface ApiRequest {
   readonly method: string;
-  /** With the query string, percent-encoded, as on the request line. */
+  /** Path with query string, percent-encoded, as on the request line. */
   readonly path: string;
-  /** Any case. */
+  /** Names in any case. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | null;
   readonly sourceIp?: string;
-  /** Who asks, as the server has found out; absent where nobody knows. */
+  /** Caller found by the server; absent if unknown. */
   readonly caller?: Identity;
 }
 
 export interface ApiResponse {
   readonly status: number;
-  /** Lower-case names. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Never rejects for what a client sends: every fault is an answer. */
+/** Answers a request; faults are answers too. Never rejects for input of a client. */
 export type Dispatch = (request: ApiRequest) => Promise<ApiResponse>;
 
 export type ProxyHandler = (event: APIGatewayProxyEvent, context: Context) => Promise<APIGatewayProxyResult>;
 
-/** The exported, wrapped handlers of lambdas/. */
+/** Wrapped handlers, as lambdas/ exports them. */
 export interface Handlers {
   readonly intake: ProxyHandler;
   readonly api: ProxyHandler;
 }
 
-/** What a handler sees of Lambda's context here: nothing. */
+/** Lambda context of a handler here: empty. */
 const NO_CONTEXT = {} as Context;
 
 export function dispatcher(handlers: Handlers): Dispatch {
@@ -56,7 +56,7 @@ function responseOf(result: APIGatewayProxyResult): ApiResponse {
   return { status: result.statusCode, headers, body: result.body };
 }
 
-/** The request as an API Gateway REST API hands it to a proxy integration (payload version 1.0). */
+/** Request as an API Gateway REST API passes it to a proxy integration (payload version 1.0). */
 export function gatewayEvent(request: ApiRequest): APIGatewayProxyEvent {
   const [path, search] = cut(request.path);
   const headers = request.headers ?? {};

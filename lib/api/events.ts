@@ -8,17 +8,19 @@ import type { Answer } from './operation.ts';
 import type { eventsQuery } from './requests.ts';
 import { eventView } from './views.ts';
 
-/** How long a client waits before it asks again, wall milliseconds: each answer is one finite batch. */
+/** Wall time after which a client asks again, ms: each answer is one finite batch. */
 const RETRY_MS = 1000;
-/** Records read at once, and how often at most for one answer, when a filter passes few of them. */
+/** Records per read, and the most reads for one answer when a filter passes few. */
 const READ = 1000;
 const MAX_READS = 20;
-/** Names the last sequence that the answer covers, for adapters that go on by themselves (lib/api/server/sse.ts). */
+/**
+ * Header with the last sequence number of the answer, for adapters that continue by themselves (lib/api/server/sse.ts).
+ */
 export const LAST_EVENT_HEADER = 'x-last-event-id';
 
 /**
- * One batch of server-sent events after the last one that the client has. A client that reconnects (the browser's
- * EventSource does so by itself) sends Last-Event-ID and goes on without a gap or a repeat.
+ * Batch of server-sent events after the client's last one. A client that reconnects, as the browser's EventSource does,
+ * sends Last-Event-ID: no gaps, no repetitions.
  */
 export async function streamEvents(
   of: Backend,
@@ -37,7 +39,7 @@ export async function streamEvents(
       if (found.length === query.limit) break;
       const isWanted = job === null || record.job === job;
       if (isWanted) bytes += Buffer.byteLength(JSON.stringify(eventView(record)));
-      // The rest is for the next answer.
+      // The next answer has the rest.
       if (bytes > MAX_PAGE_BYTES && found.length > 0) break reading;
       last = record.sequence;
       if (isWanted) found.push(record);
@@ -65,11 +67,11 @@ function sequenceOf(lastEventId: string): number {
   });
 }
 
-/** The last line moves the client's id past events that the filter left out: an id without data is no event. */
+/** Text of the events. The last line moves the client's id past filtered events: an id without data is no event. */
 function format(records: readonly EventRecord[], last: number): string {
   let text = `retry: ${RETRY_MS}\n\n`;
   for (const r of records) {
-    // The default event type reaches every listener; the type of the record is in the data.
+    // The default event type reaches every listener; the data has the type of the record.
     text += `id: ${r.sequence}\ndata: ${JSON.stringify(eventView(r))}\n\n`;
   }
   return `${text}id: ${last}\n\n`;

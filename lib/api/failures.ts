@@ -1,22 +1,20 @@
 import type { z } from 'zod';
-import { raw } from '../kernel/units.ts';
 import type { Attempt } from '../domain/job.ts';
 import type { Backend } from '../ports/backend.ts';
 import type { LogEnd } from '../ports/fleet.ts';
+import { decisiveAttempt, endedMs, isFailed, type FailedAttempt } from './decisive-attempt.ts';
 import { findJob } from './find-job.ts';
 import type { failuresQuery } from './requests.ts';
 import type { FailureList, FailureView } from './schemas.ts';
 import { iso } from './views.ts';
 
-/** Lines of a log that are shown: enough for the last error of a program, bounded for a terminal. */
+/** Most log lines shown: enough for the last error of a program, bounded for a terminal. */
 const MOST_LINES = 10;
 const MOST_BYTES = 2048;
 
-type Failed = Attempt & { readonly outcome: 'failed' | 'timed-out' };
-
 /**
- * Tasks whose last attempt failed, with the end of what it wrote. Interruptions and pre-emptions are no failures.
- * O(attempts of the job), and one look at a log for each task that is shown.
+ * Tasks whose decisive attempt failed, with the end of its output. Interruptions and preemptions are not failures.
+ * O(attempts of the job), and one log read per task shown.
  */
 export async function listFailures(
   of: Backend,
@@ -24,19 +22,19 @@ export async function listFailures(
   { limit, stage, task }: z.output<typeof failuresQuery>,
 ): Promise<FailureList> {
   const job = await findJob(of, ref);
-  const newest = new Map<string, Attempt>();
-  for (const a of await of.store.attempts(job.id)) {
-    if ((stage !== undefined && a.stage !== stage) || (task !== undefined && a.index !== task)) continue;
-    const key = `${a.stage}/${a.index}`;
-    if (a.number > (newest.get(key)?.number ?? 0)) newest.set(key, a);
-  }
-  const failed = [...newest.values()].filter(isFailed);
-  if (failed.length === 0) return { job: job.id, total: 0, items: [] };
+  const attempts = (await of.store.attempts(job.id)).filter(
+    (a) => (stage === undefined || a.stage === stage) && (task === undefined || a.index === task),
+  );
+  if (!attempts.some(isFailed)) return { job: job.id, total: 0, items: [] };
   const final = new Set(
     (await of.store.tasks(job.id)).filter((t) => t.state === 'failed').map((t) => `${t.stage}/${t.index}`),
   );
+  const failed = [...Map.groupBy(attempts, (a) => `${a.stage}/${a.index}`)]
+    .map(([key, ofTask]) => decisiveAttempt(ofTask, final.has(key)))
+    .filter((a) => a !== null)
+    .filter(isFailed);
   const isFinal = (a: Attempt): boolean => final.has(`${a.stage}/${a.index}`);
-  // One failure of each reason: a thousand that are alike are one fact.
+  // One failure per reason: equal ones are one fact.
   const alike = [...Map.groupBy(failed, (a) => `${a.stage}\0${String(isFinal(a))}\0${a.reason ?? ''}`).values()];
   const chosen = alike
     .map((same) => ({ first: same.toSorted(latestFirst)[0], others: same.length - 1 }))
@@ -49,11 +47,9 @@ export async function listFailures(
   return { job: job.id, total: failed.length, items };
 }
 
-const isFailed = (a: Attempt): a is Failed => a.outcome === 'failed' || a.outcome === 'timed-out';
-const endedMs = (a: Attempt): number => (a.endedMs === null ? 0 : raw(a.endedMs));
 const latestFirst = (a: Attempt, b: Attempt): number => endedMs(b) - endedMs(a) || a.index - b.index;
 
-function failureView(a: Failed, isFinal: boolean, alike: number, log: LogEnd | null): FailureView {
+function failureView(a: FailedAttempt, isFinal: boolean, alike: number, log: LogEnd | null): FailureView {
   return {
     stage: a.stage,
     index: a.index,
@@ -70,21 +66,21 @@ function failureView(a: Failed, isFinal: boolean, alike: number, log: LogEnd | n
   };
 }
 
-/** Null where the log cannot be read: why the task failed is known without it. */
+/** End of a log; null if it cannot be read: the reason of the failure is known without it. */
 async function endOfLog({ fleet }: Backend, { id }: Attempt): Promise<LogEnd | null> {
   try {
     if (fleet.logEnd !== undefined) return await fleet.logEnd(id, 'stderr');
     const { totalBytes } = await fleet.logs(id, 'stderr', 0, 1);
     const from = Math.max(0, totalBytes - MOST_BYTES);
     const { text } = await fleet.logs(id, 'stderr', from, MOST_BYTES);
-    // The first line is cut where the range begins amid it.
+    // The range may begin inside the first line, which is cut.
     return { text: from === 0 ? text : text.slice(text.indexOf('\n') + 1) };
   } catch {
     return null;
   }
 }
 
-/** The last lines that say something, within the bounds; null where there are none. */
+/** Last lines with text, within the bounds; null without any. */
 function lastLines(text: string): string | null {
   const lines = text.trimEnd().split('\n').slice(-MOST_LINES);
   const kept = lines.join('\n').slice(-MOST_BYTES);

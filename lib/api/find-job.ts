@@ -8,12 +8,12 @@ import { quoted } from './validate.ts';
 
 type Known = Pick<Backend, 'store' | 'clock' | 'history'>;
 
-/** Jobs of one name that are looked at to tell whether the name is unique, and names offered for a misspelled one. */
+/** Most jobs of one name that are compared, and most names suggested for a misspelt one. */
 const LOOK = 50;
 
 /**
- * The job that an id or a name means. Recurring jobs share a name: the one that is not over is meant; when all are
- * over, the newest; when several are not over the name says too little, and a wrong one might be cancelled.
+ * Job with an id or a name. Recurring jobs share a name, which means the unfinished one, or else the newest. With
+ * several unfinished ones the name is ambiguous: the wrong job might be cancelled.
  */
 export async function findJob(of: Known, ref: string): Promise<Job> {
   const { store } = of;
@@ -49,7 +49,7 @@ async function unknownJob(of: Known, ref: string): Promise<EbbError> {
   });
 }
 
-/** An id says when it was made: one that is older than what is kept has aged out, if it ever was one. */
+/** Error for an expired id, which contains its time of creation; null for younger ids. */
 function agedOut({ clock, history }: Known, ref: string): EbbError | null {
   const madeMs = ref.startsWith('j-') ? timeOfText(ref.slice(2)) : null;
   if (history === undefined || madeMs === null || raw(clock.now()) - madeMs <= history.days * DAY_MS) return null;

@@ -1,21 +1,18 @@
-/** Job files as request bodies: checked by the schema that job files on disk have, and examples of them. */
+/** Job files as request bodies, checked by the schema of job files on disk; examples of them. */
 import { EbbError } from '../kernel/errors.ts';
 import type { JobSpec } from '../domain/job.ts';
-// Not job-file.ts: it reads YAML, which is half of what a function that takes jobs would load.
+// Not job-file.ts: its YAML reader is half of the code that the intake function would load.
 import { normalise, type NormaliseOptions } from '../domain/job-file/normalise.ts';
 import { jobFileSchema } from '../domain/job-file/schema.ts';
 import { unusableTexts } from './text-check.ts';
 
-/**
- * A job file whose working directories are absolute or left out: a request has no folder that others could be relative
- * to.
- */
+/** Job file with absolute or missing working directories: a request has no folder for relative ones. */
 export const jobFileBody = jobFileSchema.meta({ id: 'JobFile' });
 
-/** Where a backend does not say who submits and from where. */
+/** Default of a backend without submitter and folder. */
 export const UNKNOWN_SUBMITTER: NormaliseOptions = { defaultOwner: 'anonymous', baseDir: null };
 
-/** Throws `job-file.*` or `job.not-in-version` with every finding. `source` is the text that `json` came from. */
+/** Throws `job-file.*` or `job.not-in-version` with every finding. `source` is the text of `json`. */
 export function readJobFile(json: unknown, source: string, submitter = UNKNOWN_SUBMITTER): JobSpec {
   const issues = unusableTexts(json, source);
   if (issues.length > 0) {

@@ -45,7 +45,7 @@ export async function listPlans(of: Backend, query: z.output<typeof plansQuery>)
   });
 }
 
-/** For who has an address and nothing else. */
+/** Start page for a client that has the address only. */
 export async function showRoot(of: Backend): Promise<RootView> {
   const { version } = await of.health();
   return {

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { EbbError } from '../kernel/errors.ts';
 import type { Attempt, Job } from '../domain/job.ts';
 import type { Backend } from '../ports/backend.ts';
+import { decisiveAttempt, isFailed } from './decisive-attempt.ts';
 import { findJob } from './find-job.ts';
 import type { logsQuery } from './requests.ts';
 import type { LogView } from './schemas.ts';
@@ -10,12 +11,15 @@ import { quoted } from './validate.ts';
 
 type LogsQuery = z.output<typeof logsQuery>;
 
-/** A piece of what one attempt of a task wrote; following is asking again from `nextOffset`. */
+/** Part of an attempt's log. To follow, ask again from `nextOffset`. */
 export async function readLogs(of: Backend, ref: string, query: LogsQuery): Promise<LogView> {
   const job = await findJob(of, ref);
   const stage = stageOf(job, query.stage);
   const tries = (await of.store.attempts(job.id)).filter((a) => a.stage === stage && a.index === query.task);
-  const attempt = attemptOf(tries, job, stage, query);
+  const isOpen = tries.some(isFailed) && !tries.some((a) => a.outcome === 'succeeded' || a.state !== 'ended');
+  const hasFailed = isOpen && (await isTaskFailed(of, job, { stage, index: query.task }));
+  const decisive = decisiveAttempt(tries, hasFailed);
+  const attempt = attemptOf(tries, { job, stage, decisive }, query);
   const chunk = await of.fleet.logs(attempt.id, query.stream, query.offset, query.limit);
   return {
     job: job.id,
@@ -31,7 +35,7 @@ export async function readLogs(of: Backend, ref: string, query: LogsQuery): Prom
     merged: chunk.isMerged === true,
     url: chunk.url ?? null,
     ended: attempt.state === 'ended',
-    latest: tries.every((a) => a.number <= attempt.number),
+    latest: attempt === decisive,
     outcome: attempt.outcome,
     reason: attempt.reason,
   };
@@ -52,9 +56,22 @@ function stageOf(job: Job, wanted: string | undefined): string {
   });
 }
 
-function attemptOf(tries: readonly Attempt[], job: Job, stage: string, query: LogsQuery): Attempt {
-  const newest = tries.reduce<Attempt | null>((a, b) => (a === null || b.number > a.number ? b : a), null);
-  const found = query.attempt === undefined ? newest : (tries.find((a) => a.number === query.attempt) ?? null);
+async function isTaskFailed(
+  { store }: Backend,
+  { id }: Job,
+  { stage, index }: { readonly stage: string; readonly index: number },
+): Promise<boolean> {
+  return (await store.tasks(id)).some((t) => t.state === 'failed' && t.stage === stage && t.index === index);
+}
+
+interface LogOf {
+  readonly job: Job;
+  readonly stage: string;
+  readonly decisive: Attempt | null;
+}
+
+function attemptOf(tries: readonly Attempt[], { job, stage, decisive }: LogOf, query: LogsQuery): Attempt {
+  const found = query.attempt === undefined ? decisive : (tries.find((a) => a.number === query.attempt) ?? null);
   if (found !== null) return found;
   const tasks = job.spec.stages.find((s) => s.name === stage)?.tasks ?? 0;
   if (query.task >= tasks) {
@@ -67,7 +84,7 @@ function attemptOf(tries: readonly Attempt[], job: Job, stage: string, query: Lo
   }
   throw new EbbError('not-found', {
     what: query.attempt === undefined ? 'the task has not started yet' : `the task has no attempt ${query.attempt}`,
-    ...(newest === null ? {} : { allowed: `1 to ${newest.number}` }),
-    next: newest === null ? 'Ask why it waits: `ebb explain JOB`.' : 'Leave the attempt out for the newest one.',
+    ...(decisive === null ? {} : { allowed: `1 to ${Math.max(...tries.map((a) => a.number))}` }),
+    next: decisive === null ? 'Ask why it waits: `ebb explain JOB`.' : 'Leave the attempt out for the one that counts.',
   });
 }

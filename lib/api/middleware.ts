@@ -1,6 +1,6 @@
 /**
- * The middleware that each handler wears, outermost first: a request id and safe headers on every answer, errors as
- * problem+json, a body that is small enough, of the right type, in UTF-8 and JSON.
+ * Middleware of each handler, outermost first. Every answer gets a request id and safe headers, errors become
+ * problem+json, and bodies must be JSON in UTF-8 of limited size.
  */
 import type { MiddlewareObj } from '@middy/core';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
@@ -12,7 +12,7 @@ import type { Problem } from './schemas.ts';
 
 type HttpMiddleware = MiddlewareObj<APIGatewayProxyEvent, APIGatewayProxyResult>;
 
-/** An event after `jsonBody`: what the router's handlers see. */
+/** Event after `jsonBody`, as the router's handlers see it. */
 export interface ParsedEvent extends APIGatewayProxyEvent {
   json?: unknown;
 }
@@ -20,27 +20,27 @@ export interface ParsedEvent extends APIGatewayProxyEvent {
 export interface StackOptions {
   readonly maxBodyBytes?: number;
   /**
-   * Told of each request that failed by no fault of its caller's, and waited for; a line of JSON on standard error by
-   * default.
+   * Called for each request that failed by no fault of its caller, and awaited. Default: a line of JSON on standard
+   * error.
    */
   readonly report?: (fault: RequestFault) => unknown;
 }
 
-/** An answer of 500 or above, for the log: nothing of the request's body or headers is in it. */
+/** Answer of 500 or above, for the log, without the request's body and headers. */
 export interface RequestFault {
-  /** Under which the caller was told to ask about it. */
+  /** Id that the caller was given to ask about it. */
   readonly requestId: string;
   readonly method: string;
   readonly path: string;
   readonly status: number;
   readonly code: ErrorCode;
-  /** With its stack where it is a defect. */
+  /** Error text, for defects with the stack. */
   readonly error: string;
-  /** Names of the errors behind it, the nearest first: of an AWS call, AWS's own. */
+  /** Names of the underlying errors, nearest first; of AWS calls, AWS's names. */
   readonly causes: readonly string[];
 }
 
-/** Pass to `middy().use(...)` before `.handler(...)`. */
+/** Middleware for `middy().use(...)`, before `.handler(...)`. */
 export function httpStack(options: StackOptions = {}): HttpMiddleware[] {
   return [
     answerHeaders(),
@@ -50,9 +50,9 @@ export function httpStack(options: StackOptions = {}): HttpMiddleware[] {
   ];
 }
 
-/** The id under which the caller finds this request in the log. */
+/** Id of the request in the log, known to the caller. */
 export const requestIdOf = (event: APIGatewayProxyEvent): string =>
-  // A hand-made event may lack what the type promises.
+  // A hand-made event may lack fields that its type promises.
   (event.requestContext as { requestId?: string } | undefined)?.requestId ?? 'unknown';
 
 function answerHeaders(): HttpMiddleware {
@@ -95,7 +95,7 @@ const faultOf = (error: unknown, event: APIGatewayProxyEvent, { requestId, statu
   causes: causesOf(error),
 });
 
-/** Longer chains go in circles. */
+/** Longest chain of causes; longer ones are circular. */
 const MAX_CAUSES = 8;
 
 function causesOf(error: unknown): readonly string[] {
@@ -112,7 +112,7 @@ function jsonBody(maxBytes: number): HttpMiddleware {
     before: (request) => {
       const event: ParsedEvent = request.event;
       if ((event.body ?? '') === '') return;
-      // Only what takes a body reads one: a body with GET or DELETE has no meaning (RFC 9110, 9.3.1) and is ignored.
+      // Only POST reads a body. With GET or DELETE a body has no meaning (RFC 9110, 9.3.1) and is ignored.
       if (event.httpMethod !== 'POST') return;
       const text = bodyText(event, maxBytes);
       const type = headerOf(event, 'content-type');
@@ -134,7 +134,7 @@ function jsonBody(maxBytes: number): HttpMiddleware {
 function bodyText(event: APIGatewayProxyEvent, maxBytes: number): string {
   const body = event.body ?? '';
   const bytes = event.isBase64Encoded ? Buffer.from(body, 'base64') : null;
-  // A UTF-16 unit is at least one byte of UTF-8 and at most three: most bodies need no count.
+  // A UTF-16 unit is one to three bytes of UTF-8: most bodies need no count.
   const size = bytes?.byteLength ?? (body.length * 3 <= maxBytes ? 0 : Buffer.byteLength(body));
   if (size > maxBytes) throw tooLarge(size, maxBytes);
   if (bytes === null) return body;
@@ -158,7 +158,9 @@ export const tooLarge = (got: number | null, maxBytes: number): EbbError =>
     next: 'Use `tasks: N` for stages of many tasks, and files in the working directory for data.',
   });
 
-/** A job file has 7 levels. What is far deeper would lead whoever walks it recursively out of the stack. */
+/**
+ * Deepest nesting of a body. A job file has 7 levels; far deeper ones would overflow the stack of recursive readers.
+ */
 const MAX_DEPTH = 64;
 
 function parse(text: string): unknown {
@@ -174,7 +176,7 @@ function parse(text: string): unknown {
   return value;
 }
 
-/** Level by level, not recursively. */
+/** True for deeper values. Works level by level, not recursively. */
 function isDeeper(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= levels; depth++) {
@@ -194,7 +196,7 @@ function parsed(text: string): unknown {
   } catch (cause) {
     throw new EbbError('job-file.syntax', {
       what: 'the request body is not valid JSON',
-      // V8's message quotes the input; the position is what helps.
+      // V8's message quotes the input; only the position helps.
       got: cause instanceof Error ? cause.message.replaceAll(/\p{Cc}/gu, ' ').slice(0, 200) : 'unparsable text',
       allowed: 'one JSON value in UTF-8',
       next: 'Check the text with a JSON formatter.',
@@ -205,7 +207,7 @@ function parsed(text: string): unknown {
 
 /** First value of a header, whatever the case of its name. */
 export function headerOf(event: APIGatewayProxyEvent, name: string): string | undefined {
-  // Absent in hand-made events although the type says otherwise.
+  // Hand-made events may lack headers, although the type says otherwise.
   const headers = event.headers as APIGatewayProxyEvent['headers'] | null | undefined;
   if (headers === null || headers === undefined) return undefined;
   const direct = headers[name];

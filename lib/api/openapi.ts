@@ -2,18 +2,18 @@ import { createDocument, type ZodOpenApiOperationObject } from 'zod-openapi';
 import type { Operation } from './operation.ts';
 import { problem } from './schemas.ts';
 
-/** Version of the API, not of the program: rises when a client of the old one may break. */
+/** Version of the API, not of the program: it rises when older clients may break. */
 const API_VERSION = '1.0.0';
 
-/** Problems that any operation may answer. */
+/** Statuses of problems that any operation may answer. */
 const ANYWHERE = [400, 401, 403, 500] as const;
 
 const PROBLEMS: Readonly<Record<number, string>> = {
   400: 'The request is not of the expected form.',
   401: 'A token is needed and was missing or wrong.',
   403: 'The request came from where none may come from.',
-  404: 'There is no such thing.',
-  409: 'The request contradicts what is stored.',
+  404: 'Not found.',
+  409: 'The request contradicts stored data.',
   410: 'It has aged out, if it ever was.',
   413: 'The body is over the limit.',
   415: 'The body is not JSON.',
@@ -23,7 +23,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
 };
 
 /**
- * The OpenAPI 3.1 document of these operations, from the schemas that check them. Pure; the same for the same table.
+ * OpenAPI 3.1 document of these operations, from the schemas that check them. Pure: equal tables give equal documents.
  */
 export function openApiDocument(operations: readonly Operation[]): ReturnType<typeof createDocument> {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
@@ -109,7 +109,7 @@ function operationObject(o: Operation, all: readonly Operation[]): ZodOpenApiOpe
   };
 }
 
-/** A link to each operation that takes what the answer provides. */
+/** Links to operations that take a value of the answer. */
 const linksTo = (all: readonly Operation[], provides: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     all

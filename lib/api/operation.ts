@@ -2,24 +2,24 @@ import type { z } from 'zod';
 import type { Asker } from '../domain/caller.ts';
 import type { Backend } from '../ports/backend.ts';
 
-/** What a use case is given: everything checked, nothing of HTTP left but the headers it may ask for. */
+/** Input of a use case: checked values, and of HTTP only the headers. */
 export interface Call<P, Q> {
   readonly params: P;
   readonly query: Q;
-  /** Parsed JSON, not validated; undefined where the operation takes no body. */
+  /** Parsed JSON, not validated; undefined for operations without a body. */
   readonly body: unknown;
-  /** The body as it came, for digests. */
+  /** Body text as received, for digests. */
   readonly bodyText: string;
-  /** Case-insensitive; the first value. */
+  /** First value of a header, in any case. */
   readonly header: (name: string) => string | undefined;
   readonly requestId: string;
-  /** Null where nobody was authenticated. */
+  /** Null without authentication. */
   readonly caller: Asker | null;
 }
 
 export interface Answer {
   readonly status: number;
-  /** Sent as JSON unless `text` is given. */
+  /** JSON body, unless `text` is given. */
   readonly body?: unknown;
   readonly text?: string;
   readonly contentType?: string;
@@ -28,23 +28,23 @@ export interface Answer {
 
 export const ok = (body: unknown): Answer => ({ status: 200, body });
 
-/** How an answer is documented and checked. */
+/** Answer as documented and checked. */
 export interface AnswerShape {
   readonly description: string;
   readonly contentType: string;
   readonly schema: z.ZodType;
   readonly headers?: z.ZodObject;
   readonly example?: unknown;
-  /** Where in the answer a client finds the value of another operation's path parameter (OpenAPI links). */
+  /** Place in the answer of another operation's path parameter, for OpenAPI links. */
   readonly provides?: Readonly<Record<string, string>>;
 }
 
 interface OperationShape {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With `{name}` parameters, as API Gateway and OpenAPI write it. */
+  /** Path with `{name}` parameters, as in API Gateway and OpenAPI. */
   readonly path: string;
-  /** Which Lambda serves it. */
+  /** Lambda that serves the operation. */
   readonly handler: 'intake' | 'api';
   readonly summary: string;
   readonly description?: string;
@@ -55,18 +55,18 @@ interface OperationShape {
     readonly examples: Readonly<Record<string, unknown>>;
   };
   readonly answers: Readonly<Record<number, AnswerShape>>;
-  /** Statuses of problems that it may answer besides those that any operation may. */
+  /** Statuses of problems beyond those of any operation. */
   readonly problems: readonly number[];
 }
 
-/** One route: what documents it, what checks its input, and what it does. The only list is lib/api/operations.ts. */
+/** Route: its documentation, the checks of its input, and its use case. lib/api/operations.ts is the only list. */
 export interface Operation extends OperationShape {
   readonly params: z.ZodObject;
   readonly query: z.ZodObject;
   run(call: Call<unknown, unknown>, backend: Backend): Promise<Answer>;
 }
 
-/** Ties the types of the schemas to what `run` is given, then forgets them: the table holds operations of all types. */
+/** Ties the types of the schemas to the input of `run`, then erases them, so that one table holds all operations. */
 export function operation<P extends z.ZodObject, Q extends z.ZodObject>(
   shape: OperationShape & {
     readonly params: P;

@@ -1,4 +1,4 @@
-/** Every route of the API, once: what is served, checked and documented. */
+/** All routes of the API, each written once: served, checked and documented from here. */
 import { z } from 'zod';
 import { costReport, jobCost } from './costs.ts';
 import { cancelJob, releaseJob } from './cancel.ts';
@@ -69,7 +69,7 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
     path: request.BATCH_PATH,
     summary: `Submit up to ${request.MAX_BATCH_JOBS} jobs, each for itself.`,
     description:
-      'One outcome per job, in order; a refused job does not hold up the others. A job may depend on an earlier one of the batch by name. Sending it again under the same keys is safe: jobs that are there are answered as repeated. In the answers to very large batches some notes and findings are left out.',
+      'One outcome per job, in order; a refused job does not stop the others. A job may depend on an earlier one of the batch by name. Sending it again under the same keys is safe: existing jobs are answered as repeated. In the answers to very large batches some notes and findings are left out.',
     params: NO_PARAMS,
     query: noQuery,
     headers: idempotency,
@@ -84,7 +84,7 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
       description: '{"jobs": [...]}',
       examples: { batch: batchExample },
     },
-    answers: { 200: json('What became of each job.', schema.batchAnswer) },
+    answers: { 200: json('The outcome of each job.', schema.batchAnswer) },
     problems: [400, 413, 415, 429],
     run: async (call, backend) => {
       const key = keyOf(call.header('idempotency-key'));
@@ -94,7 +94,7 @@ export const INTAKE_OPERATIONS: readonly Operation[] = [
   }),
 ];
 
-/** Questions: what they have in common, of everything and of one job. */
+/** Common part of read operations. */
 const question = { handler: 'api', method: 'GET', params: NO_PARAMS, problems: [] } as const;
 const ofJob = { ...question, params: jobPath, problems: [404, 409, 410] } as const;
 
@@ -194,7 +194,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     id: 'explainJob',
     ...ofJob,
     path: '/api/jobs/{job}/explain',
-    summary: 'Why the job is where it is, and what was considered.',
+    summary: 'Reasons for the state of the job, and the considered offers.',
     query: noQuery,
     answers: { 200: json('The latest explanation.', schema.explanationView) },
     run: async ({ params }, backend) => ok(await explainJob(backend, params.job)),
@@ -263,7 +263,7 @@ export const API_OPERATIONS: readonly Operation[] = [
     description:
       'Of the instances that are held or still known, in all and by pool. Capacity and price are in both, unless it is asked of capacity alone.',
     query: request.driftQuery,
-    answers: { 200: json('What was forecast, and what came.', schema.driftView) },
+    answers: { 200: json('Interruptions, forecast and observed.', schema.driftView) },
     run: async ({ query }, backend) => ok(await forecastDrift(backend, query)),
   }),
   operation({
@@ -305,7 +305,7 @@ export const API_OPERATIONS: readonly Operation[] = [
       200: {
         description: 'Events after the last one seen.',
         contentType: 'text/event-stream',
-        // OpenAPI 3.1 describes a whole body; readers of streams take this for each event, which is no string.
+        // OpenAPI 3.1 describes a whole body; stream readers apply this schema to each event, which is not a string.
         schema: z.unknown().describe('Server-sent events: `id` is the sequence number, `data` an Event as JSON.'),
         headers: z.object({ [LAST_EVENT_HEADER]: z.string() }),
       },

@@ -2,8 +2,8 @@ import { ERROR_CODES, EbbError, type ErrorFacts } from '../kernel/errors.ts';
 import type { Problem } from './schemas.ts';
 
 /**
- * RFC 9457 problem details of an error. Anything but an EbbError is a defect: it answers `internal` and says nothing of
- * itself but the request id, under which the log has the rest.
+ * RFC 9457 problem details of an error. Anything but an EbbError is a defect: the answer is `internal` with the request
+ * id, and the log has the rest.
  */
 export function problemOf(error: unknown, requestId: string): Problem {
   const known = error instanceof EbbError ? error : null;
@@ -33,5 +33,5 @@ export function problemOf(error: unknown, requestId: string): Problem {
   };
 }
 
-/** Whether the log should have it: a defect, not a client's mistake. */
+/** True for defects, which belong in the log; false for mistakes of clients. */
 export const isDefect = (error: unknown): boolean => !(error instanceof EbbError) || error.code === 'internal';

@@ -4,14 +4,14 @@ import type { Backend } from '../ports/backend.ts';
 let provided: Backend | null = null;
 
 /**
- * The one place where handlers find what they stand on. The composition root of a process (local engine, Lambda
- * bootstrap, test) calls this before the first request; a later call replaces it, null takes it away.
+ * Sets the backend of the handlers. The composition root of a process (local engine, Lambda bootstrap, test) calls this
+ * before the first request. A later call replaces it; null removes it.
  */
 export function provideBackend(backend: Backend | null): void {
   provided = backend;
 }
 
-/** Throws `engine.absent` in a process that was not composed. */
+/** Throws `engine.absent` in a process without composition. */
 export function backend(): Backend {
   if (provided !== null) return provided;
   throw new EbbError('engine.absent', {

@@ -1,13 +1,13 @@
-/** What the HTTP API takes: paths, queries, headers, envelopes. Answers are in lib/api/schemas.ts. */
+/** Requests of the HTTP API: paths, queries, headers, envelopes. Answers are in lib/api/schemas.ts. */
 import { z } from 'zod';
 import type {} from 'zod-openapi';
 import { MAX_CALLER_ID } from '../domain/caller.ts';
 import { driftRisk, jobState, purchaseOption, taskState } from './schemas.ts';
 import { COST_KEYS } from '../domain/costs.ts';
 
-/** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file near this is a mistake. */
+/** Largest request body, bytes. A stage of 10,000 tasks is one line, so a job file of this size is a mistake. */
 export const MAX_BODY_BYTES = 1_048_576;
-/** Most jobs in one batch: what one durable write takes without holding up others. */
+/** Most jobs in one batch: one durable write of them does not delay others. */
 export const MAX_BATCH_JOBS = 500;
 /** Longest piece of a log in one answer, bytes; Lambda's own answer limit is 6 MiB. */
 export const MAX_LOG_BYTES = 1_048_576;
@@ -15,14 +15,14 @@ export const MAX_LOG_BYTES = 1_048_576;
 /** Most rows of a cost report in one answer: some 2 MB with long keys. */
 export const MAX_COST_ROWS = 5000;
 
-/** Where jobs are taken: the paths whose POST goes to the intake Lambda. */
+/** Paths whose POST goes to the intake Lambda. */
 export const JOBS_PATH = '/api/jobs';
 export const BATCH_PATH = '/api/jobs/batch';
 export const INTAKE_PATHS: ReadonlySet<string> = new Set([JOBS_PATH, BATCH_PATH, `${JOBS_PATH}/`, `${BATCH_PATH}/`]);
 
 /**
- * No control characters: NUL and friends never reach a store, a log or a terminal. Not as \p{Cc}, which is not in every
- * dialect that reads the OpenAPI document.
+ * Text without control characters, which must not reach a store, a log or a terminal. Not \p{Cc}: not every dialect
+ * that reads the OpenAPI document has it.
  */
 // oxlint-disable-next-line no-control-regex -- those are the ones that it is about
 const PRINTABLE = /^[^\u0000-\u001f\u007f-\u009f]+$/;
@@ -35,8 +35,8 @@ const text = (max: number) =>
     .refine((s) => s.isWellFormed(), 'must be valid Unicode');
 
 /**
- * A whole number in decimal digits, within bounds. `Number('')`, `'1e3'`, `'0x10'` and `' 7'` are numbers to JavaScript
- * and mistakes in a query.
+ * Whole number in decimal digits, within bounds. JavaScript also reads `''`, `'1e3'`, `'0x10'` and `' 7'` as numbers;
+ * in a query they are mistakes.
  */
 function wholeNumber(minimum: number, maximum: number) {
   const message = `must be a whole number from ${minimum} to ${maximum}`;
@@ -48,13 +48,13 @@ function wholeNumber(minimum: number, maximum: number) {
     .meta({ override: documented({ type: 'integer', minimum, maximum }) });
 }
 
-/** With what an absent one means. */
+/** Whole number with a default. */
 const wholeNumberOr = (minimum: number, maximum: number, fallback: number) =>
   wholeNumber(minimum, maximum)
     .default(fallback)
     .meta({ override: documented({ type: 'integer', minimum, maximum, default: fallback }) });
 
-/** To the document it is a number, whatever text it comes as. */
+/** Number in the OpenAPI document, although it arrives as text. */
 const documented =
   (as: object) =>
   ({ jsonSchema }: { jsonSchema: object }): void => {
@@ -66,7 +66,7 @@ const limit = (maximum: number, fallback: number) =>
   wholeNumberOr(1, maximum, fallback).describe('Most items in the answer.');
 const cursor = text(400).optional().describe('`next` of the previous page.');
 
-/** An id, or a name that one job has: of several, the one that is not over; of several such, none (conflict). */
+/** Id, or a name: of several jobs with it, the unfinished one; with several unfinished ones, a conflict. */
 export const jobPath = z.strictObject({
   job: text(200).describe('Id, or name.').meta({ example: 'nightly-render' }),
 });
@@ -103,7 +103,9 @@ export const failuresQuery = z.strictObject({
 export const logsQuery = z.strictObject({
   stage: text(200).optional().describe('Needed when the job has several stages.'),
   task: wholeNumberOr(0, 1_000_000, 0).describe('Index of the task in its stage.'),
-  attempt: wholeNumber(1, 1_000_000).optional().describe('Number of the attempt; the newest if absent.'),
+  attempt: wholeNumber(1, 1_000_000)
+    .optional()
+    .describe('Number of the attempt; if absent, the one that tells how the task fares (`latest`).'),
   stream: z.enum(['stdout', 'stderr']).default('stdout'),
   offset: wholeNumberOr(0, Number.MAX_SAFE_INTEGER, 0).describe('First byte.'),
   limit: wholeNumberOr(1, MAX_LOG_BYTES, 65_536).describe('Most bytes.'),

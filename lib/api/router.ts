@@ -11,8 +11,8 @@ import { check, queryValues, quoted, refuse, repeatable } from './validate.ts';
 type RouteHandler = (event: APIGatewayProxyEvent) => Promise<APIGatewayProxyResult>;
 
 /**
- * The innermost handler: finds the operation of a request, checks path and query (all findings at once), runs it. `all`
- * are the operations of every handler, so that a known path with another method answers 405 and names what it allows.
+ * Innermost handler: finds the operation of a request, checks path and query (all findings at once), runs it. `all` has
+ * the operations of every handler: a known path with a wrong method answers 405 with the allowed ones.
  */
 export function router(own: readonly Operation[], all: readonly Operation[]): RouteHandler {
   const known = all.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
@@ -43,7 +43,7 @@ export function router(own: readonly Operation[], all: readonly Operation[]): Ro
         next: 'Call this function through its API.',
       });
     }
-    // A path that is written out wins over one with parameters, whatever the method: `batch` there is no job.
+    // A literal path wins over one with parameters, whatever the method: `batch` is no job there.
     const written = exact.get(event.path.replace(/(?<=.)\/$/, ''));
     if (written !== undefined && !written.some((m) => m === event.httpMethod))
       throw notAllowed(event.httpMethod, written);
@@ -58,7 +58,7 @@ const notAllowed = (method: string, allowed: readonly string[]): EbbError =>
     next: 'See /api/openapi.json for the routes and their methods.',
   });
 
-/** Methods of the paths that have no parameters. */
+/** Methods of paths without parameters. */
 function methodsByPath(all: readonly Operation[]): ReadonlyMap<string, readonly string[]> {
   const groups = Map.groupBy(
     all.filter((o) => !o.path.includes('{')),
@@ -101,8 +101,8 @@ function handlerOf(o: Operation): RouteHandler {
 }
 
 /**
- * Values of the path parameters, from the raw path: an API Gateway with a resource per route gives them decoded
- * already, one with `{proxy+}` gives others, and the two must not differ.
+ * Values of the path parameters from the raw path. API Gateway decodes them for a resource per route, but not for
+ * `{proxy+}`; both must give the same.
  */
 function pathValues(pattern: RegExp, path: string, issues: Issue[]): Record<string, string> {
   const values: Record<string, string> = {};

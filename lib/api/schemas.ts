@@ -1,16 +1,17 @@
 /**
- * Every answer of the HTTP API, once: views have these types, tests validate answers with them, and the OpenAPI
- * document is generated from them (lib/api/openapi.ts). What the API takes is in lib/api/requests.ts.
+ * Answers of the HTTP API. Views have these types, tests validate answers with them, and the OpenAPI document is
+ * generated from them (lib/api/openapi.ts). Requests are in lib/api/requests.ts.
  *
- * Instants are ISO 8601 strings in UTC named `...At`, in engine time (a replayed market has its own calendar); the same
- * instant in milliseconds, where clients compute with it, is named `...Ms`. Money is US dollars as a number (`...Usd`),
- * durations are seconds (`...S`), memory and disk MiB. A value that does not exist yet is null, never absent.
+ * Instants are ISO 8601 strings in UTC named `...At`, in engine time: a replayed market has its own calendar. Those
+ * that clients compute with are also in milliseconds, named `...Ms`. Money is in US dollars (`...Usd`), durations are
+ * seconds (`...S`), memory and disk MiB. A value that does not exist yet is null, never absent.
  */
 import { z } from 'zod';
-// Types only: gives `.meta()` its OpenAPI keys without loading the generator.
+// Types only: `.meta()` gets its OpenAPI keys without the generator.
 import type {} from 'zod-openapi';
 import { ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
 import { COST_KEYS } from '../domain/costs.ts';
+import { WAIT_REASONS } from '../domain/plan.ts';
 
 const instant = z.iso.datetime().describe('Engine time, ISO 8601, UTC.').meta({ example: '2026-03-01T12:00:00.000Z' });
 const usd = z.number().describe('US dollars.');
@@ -100,7 +101,7 @@ const jobSummaryFields = {
   deadlineAt: instant.nullable(),
   startedAt: instant.nullable(),
   finishedAt: instant.nullable(),
-  /** Met, missed or (null) not decided yet or without a deadline. */
+  /** Met or missed; null if undecided or without a deadline. */
   onTime: z.boolean().nullable().describe('Whether it succeeded by its deadline; null while open or without one.'),
   endedLate: z.boolean().describe('Whether it failed because it came too late to be worth anything.'),
   cancelRequested: z.boolean(),
@@ -269,7 +270,7 @@ export const logView = z
     offset: count,
     text: z.string(),
     nextOffset: count.describe('Pass as `offset` to go on.'),
-    totalBytes: count.describe('Length of the log as far as was looked: more than nextOffset while there is more.'),
+    totalBytes: count.describe('Length of the log as far as it was read: above nextOffset while more follows.'),
     merged: z.boolean().describe('Both outputs are one log here, and this is it, whichever was asked for.'),
     url: z.string().nullable().describe('A page for people that shows the log, where the provider has one.'),
     ended: z
@@ -277,7 +278,11 @@ export const logView = z
       .describe(
         'The attempt has ended: nothing follows once nextOffset reaches totalBytes. A later attempt may exist.',
       ),
-    latest: z.boolean().describe('Whether this is the newest attempt of its task.'),
+    latest: z
+      .boolean()
+      .describe(
+        'Whether it tells how its task fares: it succeeded, or is the newest that lives, or failed or ended last.',
+      ),
     outcome: attemptOutcome.nullable().describe('How the attempt ended; null: it has not.'),
     reason: z.string().nullable().describe('Why it ended as it did.'),
   })
@@ -293,9 +298,9 @@ export const failureView = z
     outcome: z.enum(['failed', 'timed-out']),
     exitCode: z.int().nullable(),
     exitSignal: z.string().nullable(),
-    reason: z.string().nullable().describe('Exit status, signal, or what was missing, in words.'),
+    reason: z.string().nullable().describe('Exit status, signal, or missing part, in words.'),
     endedAt: instant.nullable(),
-    alike: count.describe('Other tasks of the stage whose last attempt failed for the same reason.'),
+    alike: count.describe('Other tasks of the stage that failed for the same reason.'),
     stderr: z
       .string()
       .nullable()
@@ -308,7 +313,7 @@ export type FailureView = z.infer<typeof failureView>;
 export const failureList = z
   .object({
     job: z.string(),
-    total: count.describe('Tasks whose last attempt failed.'),
+    total: count.describe('Tasks that failed and have no attempt that succeeded or lives.'),
     items: z.array(failureView).describe('Tasks that failed for good first, then the latest first.'),
   })
   .meta({ id: 'FailureList' });
@@ -363,7 +368,9 @@ export const instanceView = z
       .enum(['capacity', 'price'])
       .nullable()
       .describe('Of one that was interrupted, or whose launch was refused: no capacity, or a price above the bid.'),
-    costUsd: usd.nullable().describe('The final bill, or what has accrued until now; null when nothing is billed yet.'),
+    costUsd: usd
+      .nullable()
+      .describe('The final bill, or the amount accrued until now; null when nothing is billed yet.'),
     running: z
       .array(z.object({ attempt: z.string(), job: z.string(), stage: z.string(), index: count }))
       .describe('Attempts on it that have not ended.'),
@@ -387,10 +394,11 @@ export type InstanceView = z.infer<typeof instanceView>;
 const money = {
   workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
+  speculativeUsd: usd.describe('Attempts beside the one of their task that succeeded first.'),
   idleUsd: usd.describe('Paid and unused: start-up, gaps, unused capacity. Part of the job that caused it.'),
   totalUsd: usd,
   onDemandUsd: usd.describe(
-    'The useful work (not what was wasted or idle) at on-demand prices of the instance types it ran on.',
+    'The useful work (not what was wasted, speculative or idle) at on-demand prices of the instance types it ran on.',
   ),
   instanceHours: z.number(),
 };
@@ -415,7 +423,7 @@ export const costReport = z
   .object({
     by: z.enum(COST_KEYS),
     asOf: instant,
-    rows: z.array(costRow).describe('Most expensive first: settled time, and what has accrued on instances that live.'),
+    rows: z.array(costRow).describe('Most expensive first: settled time, and amounts accrued on live instances.'),
     next,
     total: costTotal.describe('Of all rows, also those of other pages.'),
   })
@@ -529,7 +537,7 @@ const drift = z
 
 export const driftView = z
   .object({
-    by: z.string().nullable().describe('Whose forecasts; null: anybody’s.'),
+    by: z.string().nullable().describe('Source of the forecasts; null: any.'),
     risk: driftRisk.describe('Which interruptions: all, or for want of capacity.'),
     asOf: instant,
     overall: drift,
@@ -551,12 +559,14 @@ export const effectView = z
       attempt: z.string(),
       task: taskRef,
       instance: z.string(),
+      role: z.enum(['original', 'copy', 'pilot']),
       reason: z.string(),
     }),
     z.object({
       kind: z.literal('stop'),
       attempt: z.string(),
       why: z.enum(['preempted', 'cancelled', 'timed-out', 'superseded']),
+      to: z.string().nullable().describe('Instance on which its task goes on; null: wherever there is room.'),
       reason: z.string(),
     }),
     z.object({ kind: z.literal('release'), instance: z.string(), reason: z.string() }),
@@ -579,21 +589,7 @@ export const planView = z
   .meta({ id: 'Plan' });
 export type PlanView = z.infer<typeof planView>;
 
-export const waitReason = z.enum([
-  'capacity',
-  'price',
-  'cheaper-later',
-  'dependency',
-  'constraint',
-  'budget',
-  'backoff',
-  'not-before',
-  'gang',
-  'starting-instance',
-  'cancelling',
-  'held',
-  'disk',
-]);
+export const waitReason = z.enum(WAIT_REASONS);
 
 export const explanationView = z
   .object({
@@ -622,7 +618,7 @@ export const explanationView = z
           why: z.string(),
         }),
       )
-      .describe('Copies of tasks that run, beside what is placed. dropped: there is no room for it now.'),
+      .describe('Copies of running tasks, besides placements. dropped: no room for it now.'),
     considered: z.array(
       z.object({
         pool: z.string(),
@@ -687,12 +683,12 @@ export const healthView = z
         level: z
           .enum(['enough', 'low', 'used-up'])
           .describe(
-            'low: 80 % of the budget are used. used-up: no task starts and no job is taken until there is room.',
+            'low: 80 % of the budget are used. used-up: no task starts and no job is accepted until there is room.',
           ),
         usedBytes: count.describe("What the engine's folder uses."),
         budgetBytes: count.describe('The most that it may use (`--disk`).'),
         freeBytes: count.describe('Free on its file system.'),
-        reserveBytes: count.describe('Of that, what is left alone.'),
+        reserveBytes: count.describe('The part of it that is never deleted.'),
       })
       .nullable()
       .describe("How full the disk of local mode's engine is; null before it is measured, and on AWS."),

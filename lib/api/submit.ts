@@ -17,16 +17,16 @@ import type { BatchAnswer, SubmitAnswer } from './schemas.ts';
 import { quoted } from './validate.ts';
 import { admissionView, jobSummary } from './views.ts';
 
-/** What a request says besides its jobs. */
+/** Common data of the jobs in a request. */
 interface Submitting {
-  /** Its Idempotency-Key. */
+  /** Value of the Idempotency-Key header. */
   readonly key: string | null;
   readonly caller: Asker | null;
 }
 
 /**
- * Takes one job. Durable when it resolves; the engine is woken. Throws what the job file, the admission or a reused key
- * is refused for; then nothing is stored.
+ * Submits one job. Durable when it resolves; the engine is woken. Throws errors of the job file, of admission or of a
+ * reused key; then nothing is stored.
  */
 export async function submitJob(
   of: Backend,
@@ -44,9 +44,8 @@ export async function submitJob(
 }
 
 /**
- * Submits the jobs of a batch. Each is judged by itself: a refused job does not hold up the others. A job may name an
- * earlier one of the batch in `after`. Jobs answered as created are durable. Other requests get the thread every
- * SLICE_MS.
+ * Submits the jobs of a batch. Each is judged alone: refused jobs do not stop the others. A job may name an earlier one
+ * of the batch in `after`. Jobs answered as created are durable. Every SLICE_MS other requests get the thread.
  */
 export async function submitBatch(
   of: Backend,
@@ -63,8 +62,8 @@ export async function submitBatch(
 }
 
 /**
- * What the key was used for before. Asked before admission: a repeated request is answered with the job that it made,
- * also when such a job would be refused by now. Two that come at once are told apart by the store.
+ * Earlier use of a key. Read before admission: a repeated request gets its job even if admission would refuse it now.
+ * The store distinguishes two simultaneous ones.
  */
 function earlier(known: ReadonlyMap<string, Submitted>, idempotency: Submission['idempotency']): SubmitOutcome | null {
   const before = idempotency === null ? undefined : known.get(idempotency.key);
@@ -76,18 +75,18 @@ function earlier(known: ReadonlyMap<string, Submitted>, idempotency: Submission[
 
 const NO_NAMES: ReadonlyMap<string, JobId> = new Map();
 
-/** Longest time that a batch keeps the thread from other requests but for its writes, wall ms. */
+/** Longest time that a batch keeps the thread between writes, wall ms. */
 const SLICE_MS = 10;
-/**
- * Notes and findings in the answer to a batch, characters in all: it must fit into an answer (bounded.ts) whatever was
- * sent.
- */
+/** Most characters of notes and findings in the answer to a batch, which must fit into an answer (bounded.ts). */
 const MAX_BATCH_REMARKS = 1_000_000;
 
-/** Jobs of one request on their way to the store: written together, but before any job that depends on one of them. */
+/**
+ * Jobs of one request on their way to the store. They are written together, but before any job that depends on one of
+ * them.
+ */
 class Batch {
   readonly #of: Backend;
-  /** By key; also what this batch has stored. */
+  /** Known submissions by key, with those of this batch. */
   readonly #known: Map<string, Submitted>;
   readonly #requestId: string;
   readonly #caller: Asker | null;
@@ -112,7 +111,7 @@ class Batch {
   }
 
   async take(index: number, body: unknown, key: string | null): Promise<void> {
-    // Its own text, whatever the rest of the batch is: what the key stands for.
+    // Text of the job alone, independent of the batch: the key stands for it.
     const text = JSON.stringify(body);
     const idempotency = key === null ? null : { key, digest: digestOf(text) };
     try {
@@ -133,7 +132,7 @@ class Batch {
     }
   }
 
-  /** Lets others have the thread where this batch has had it for long. */
+  /** Yields the thread if this batch has had it for long. */
   async breathe(): Promise<void> {
     if (performance.now() - this.#sliceMs < SLICE_MS) return;
     await nextTurn();
@@ -147,7 +146,7 @@ class Batch {
     return { created: count('created'), repeated: count('repeated'), refused: count('refused'), results };
   }
 
-  /** A fault of the store is no outcome of a job either: whoever sends the batch again under its keys loses nothing. */
+  /** Faults of the store are not outcomes of jobs: the batch can be sent again under its keys without loss. */
   async #write(): Promise<void> {
     const writing = this.#waiting;
     if (writing.length > 0) {
@@ -182,7 +181,7 @@ class Batch {
     this.#results.push({ index, outcome, job, admission: { ...admission, notes }, problem: null });
   }
 
-  /** A defect is no outcome of a job: it ends the request. */
+  /** Defects are not outcomes of jobs: they end the request. */
   #refuse(index: number, error: unknown): void {
     if (error instanceof StoreFault) throw error.cause;
     if (!(error instanceof EbbError) || error.code === 'internal') throw error;
@@ -192,7 +191,7 @@ class Batch {
     this.#results.push({ index, outcome: 'refused', job: null, admission: null, problem: told });
   }
 
-  /** The first of the remarks, as many as the answer has room for. */
+  /** First remarks that the answer has room for. */
   #fitting<T>(remarks: readonly T[], sizeOf: (remark: T) => number): T[] {
     return remarks.filter((remark) => (this.#remarks += sizeOf(remark)) <= MAX_BATCH_REMARKS);
   }
@@ -204,19 +203,19 @@ class StoreFault extends Error {
   }
 }
 
-/** Whoever submits owns the job, unless it names an owner. */
+/** Default owner of a job: its submitter. */
 function submitterOf({ submitter }: Backend, caller: Asker | null): NormaliseOptions {
   const { baseDir, defaultOwner } = submitter ?? UNKNOWN_SUBMITTER;
   return { baseDir, defaultOwner: caller === null ? defaultOwner : (caller.name ?? caller.id) };
 }
 
 interface Admitting {
-  /** Jobs of the same request that are stored already. */
+  /** Stored jobs of the same request, by name. */
   readonly names: ReadonlyMap<string, JobId>;
   readonly caller: Asker | null;
 }
 
-/** A job that may be stored. */
+/** Job after admission. */
 async function admitted(of: Backend, asked: JobSpec, { names, caller }: Admitting): Promise<Job> {
   checkOwner(of.access, asked, caller);
   const after = asked.after.length === 0 ? [] : await dependencies(of, asked.after, names);
@@ -256,7 +255,7 @@ function answered(of: Backend, outcome: SubmitOutcome | undefined): SubmitAnswer
   return answer;
 }
 
-/** `isOpen`: the engine must be told. */
+/** `isOpen`: the engine must be woken. */
 function answerOf(outcome: SubmitOutcome | undefined): SubmitAnswer & { readonly isOpen: boolean } {
   if (outcome === undefined) throw new EbbError('internal', { what: 'the store gave no outcome for a submission' });
   if (outcome.status === 'conflict') {
@@ -267,15 +266,15 @@ function answerOf(outcome: SubmitOutcome | undefined): SubmitAnswer & { readonly
       next: 'Send the changed job under a new key.',
     });
   }
-  // Who submitted it before may have died before anybody was told.
+  // The earlier submitter may have died before it woke the engine.
   const isOpen = outcome.status === 'created' || outcome.job.state === 'pending';
   return { outcome: outcome.status, job: jobSummary(outcome.job), admission: admissionView(outcome.job), isOpen };
 }
 
-/** SHA-256 of the text: what tells a repeated body from another one. */
+/** SHA-256 of the text, which distinguishes repeated bodies from others. */
 const digestOf = (text: string): string => hash('sha256', text, 'base64url');
 
-/** The header's value, checked; null without the header. */
+/** Checked value of the header; null without the header. */
 export function keyOf(header: string | undefined): string | null {
   if (header === undefined) return null;
   const parsed = idempotencyKey.safeParse(header);
@@ -284,16 +283,13 @@ export function keyOf(header: string | undefined): string | null {
   throw unusableKey({ at: 'header.idempotency-key', is, got: quoted(header) }, parsed.error);
 }
 
-/** Jobs of one request, and the key of each. */
+/** Jobs of one request with their keys. */
 export interface BatchOrder {
   readonly jobs: readonly unknown[];
   readonly keys: readonly (string | null)[];
 }
 
-/**
- * What a batch asks for. `key`: of the request's header, under which job number i is `key/i`. Throws `usage` or
- * `body-too-large`.
- */
+/** Jobs of a batch. `key`: of the request's header; job number i has `key/i`. Throws `usage` or `body-too-large`. */
 export function batchOf(body: unknown, key: string | null): BatchOrder {
   const { jobs, keys } = (body ?? {}) as { jobs?: unknown; keys?: unknown };
   const extra = typeof body === 'object' && body !== null ? Object.keys(body).filter((k) => !ENVELOPE.has(k)) : [];

@@ -8,7 +8,7 @@ import type { attemptsQuery, tasksQuery } from './requests.ts';
 import type { AttemptList, TaskList, TaskView } from './schemas.ts';
 import { attemptView, freshTaskView, taskView } from './views.ts';
 
-/** Tasks in the order of stages and indices, those never tried included, which have no record of their own. */
+/** Tasks in the order of stages and indices. Tasks without an attempt have no record but are included. */
 export async function listTasks(of: Backend, ref: string, query: z.output<typeof tasksQuery>): Promise<TaskList> {
   const job = await findJob(of, ref);
   const tried = new Map((await of.store.tasks(job.id)).map((t) => [`${t.stage}/${t.index}`, t]));
@@ -42,7 +42,7 @@ function* places(job: Job, stage: string | undefined): Generator<{ stage: string
   }
 }
 
-/** Attempts, oldest first. */
+/** Attempts of a task, oldest first. */
 export async function listAttempts(
   of: Backend,
   ref: string,

@@ -1,12 +1,12 @@
 import type { Issue } from '../kernel/errors.ts';
 
-/** Escapes that may stand for what is not allowed; text without them need not be looked at. */
+/** Escapes that may stand for forbidden characters. Texts without them need no check. */
 const SUSPECT = /\\u(?:0000|d[89a-f])/i;
 const MAX_ISSUES = 20;
 
 /**
- * Texts that no operating system, database or terminal takes as they are: with NUL, or with half of a surrogate pair.
- * `json` is what `source` parsed to. Iterative, whatever the nesting.
+ * Findings for texts with NUL or half a surrogate pair, which systems, databases and terminals reject. `json` is the
+ * parsed `source`. Iterative, for any nesting.
  */
 export function unusableTexts(json: unknown, source: string): Issue[] {
   const issues: Issue[] = [];
@@ -29,7 +29,7 @@ export function unusableTexts(json: unknown, source: string): Issue[] {
 
 const isUnusable = (text: string): boolean => text.includes('\u0000') || !text.isWellFormed();
 
-/** As job file findings write it: `stages[1].command[0]`. Deep paths are cut: they say nothing to anybody. */
+/** Path as in findings of job files: `stages[1].command[0]`. Deep paths are cut. */
 function pathTo(at: string, key: string, isIndex: boolean): string {
   if (at.length > 200) return at;
   return isIndex ? `${at}[${key}]` : `${at}${at === '' ? '' : '.'}${key}`;

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { nearestName } from '../domain/nearest-name.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 
-/** Text from outside, made safe to show: control characters escaped, cut. */
+/** Text from outside, safe to show: control characters escaped, cut. */
 export function quoted(text: string): string {
   const shown = text.length > 60 ? `${text.slice(0, 60)}...` : text;
   return JSON.stringify(shown.toWellFormed());
 }
 
-/** Checks strings from a path or a query, or an envelope, against its schema; findings are added to `issues`. */
+/** Checks texts of a path, a query or an envelope against a schema; findings go to `issues`. */
 export function check<S extends z.ZodObject>(schema: S, input: unknown, where: string, issues: Issue[]): z.output<S> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
@@ -20,7 +20,7 @@ export function check<S extends z.ZodObject>(schema: S, input: unknown, where: s
       if (!issues.some((i) => i.at === at)) issues.push({ at, message: found.message });
     }
   }
-  // Never used: `refuse` throws when there are issues.
+  // Not used: `refuse` throws if there are issues.
   return {} as z.output<S>;
 }
 
@@ -33,7 +33,7 @@ function unknownName(key: string, schema: z.ZodObject): string {
   return near === null ? `unknown; allowed: ${allowed.join(', ')}` : `unknown; did you mean ${quoted(near)}?`;
 }
 
-/** Throws `usage` with everything that was found, if anything was. */
+/** Throws `usage` with all findings, if there are any. */
 export function refuse(issues: readonly Issue[], what: string): void {
   const [first] = issues;
   if (first === undefined) return;
@@ -53,7 +53,7 @@ export function repeatable(schema: z.ZodObject): ReadonlySet<string> {
   );
 }
 
-/** Query values as the schema wants them; a single-valued name that comes twice is a finding. */
+/** Query values in the form of the schema. A repeated single-valued name is a finding. */
 export function queryValues(
   values: Readonly<Record<string, readonly string[] | undefined>>,
   lists: ReadonlySet<string>,

@@ -1,11 +1,11 @@
-/** From the domain's values to what the API answers: units unwrapped, instants as ISO strings. Pure. */
+/** Views of domain values for API answers: plain numbers, instants as ISO strings. Pure. */
 import { lte, raw, rawOrNull, vcpusIn, type EpochMs } from '../kernel/units.ts';
 import type { Caller } from '../domain/caller.ts';
 import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
-import { bidNumber, poolParts, type Pool } from '../domain/pool.ts';
+import { bidNumber, poolParts, type Pool, onDemandUsdOf } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { EventRecord } from '../ports/store.ts';
 import type {
@@ -25,7 +25,7 @@ import type {
   TaskView,
 } from './schemas.ts';
 
-/** Largest instant that a JavaScript date holds; `FOREVER` lies beyond it. */
+/** Largest instant of a JavaScript date; `FOREVER` is later. */
 const MAX_DATE_MS = 8.64e15;
 
 export const isoOf = (ms: number): string =>
@@ -57,7 +57,7 @@ function counts(stages: readonly StageProgress[]): TaskCounts {
 export const callerView = (caller: Caller | undefined): CallerView | null =>
   caller === undefined ? null : { id: caller.id, name: caller.name ?? null, requestId: caller.requestId };
 
-/** Late as soon as it failed, was cancelled or succeeded past its deadline; open jobs are undecided. */
+/** False for a job that failed, was cancelled or succeeded late; null for open jobs. */
 function onTime(job: Job): boolean | null {
   if (job.deadlineMs === null || job.finishedMs === null) return null;
   return job.state === 'succeeded' && lte(job.finishedMs, job.deadlineMs);
@@ -126,7 +126,7 @@ export const taskView = (task: Task): TaskView => ({
   notBeforeAt: isoOrNull(task.notBeforeMs),
 });
 
-/** A task that was never tried has no record: it is known by its index alone. */
+/** Task without an attempt: it has no record, only its index. */
 export const freshTaskView = (stage: string, index: number, cancelled: boolean): TaskView => ({
   stage,
   index,
@@ -177,7 +177,7 @@ export const poolView = (pool: Pool, prices: PoolPrices, liveInstances: number):
   priceUsdPerHour: prices.now,
   lowUsdPerHour: prices.low,
   highUsdPerHour: prices.high,
-  onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+  onDemandUsdPerHour: onDemandUsdOf(pool),
   liveInstances,
   ...(pool.reservedInstances === undefined ? {} : { reservedInstances: pool.reservedInstances }),
 });
@@ -186,12 +186,12 @@ export interface InstanceExtras {
   readonly pool: Pool | undefined;
   readonly costUsd: number | null;
   readonly running: readonly Attempt[];
-  /** Jobs that it was bought for, as far as they are kept. */
+  /** Jobs for which it was bought, as far as they are kept. */
   readonly jobs: ReadonlyMap<string, Job>;
 }
 
 export function instanceView(i: Instance, extras: InstanceExtras): InstanceView {
-  // A pool that has left the market since is still spelled out by its id: type/zone/option.
+  // A pool that has left the market is described by its id.
   const { type, zone, option } = poolParts(i.pool);
   return {
     id: i.id,
@@ -230,11 +230,12 @@ function effectView(e: Effect): PlanView['effects'][number] {
         attempt: e.attempt,
         task: { job, stage, index },
         instance: e.instance,
+        role: e.role ?? 'original',
         reason: e.reason,
       };
     }
     case 'stop':
-      return { kind: e.kind, attempt: e.attempt, why: e.why, reason: e.reason };
+      return { kind: e.kind, attempt: e.attempt, why: e.why, to: e.to ?? null, reason: e.reason };
     case 'release':
       return { kind: e.kind, instance: e.instance, reason: e.reason };
   }
@@ -271,14 +272,14 @@ export const planView = (p: Plan): PlanView => ({
   solve: { ...p.solve },
 });
 
-/** The latest plan's sentence; once the job is over, how it ended: no plan looks at it any more. */
+/** Sentence of the latest plan; for a finished job, its end. */
 function headlineOf(job: Job, e: Explanation | null): string | null {
   if (job.held !== undefined) return `held: ${job.held.reason}`;
   if (!isOver(job.state)) return e?.headline ?? job.stateReason;
   return job.stateReason === null ? job.state : `${job.state}: ${job.stateReason}`;
 }
 
-const NOT_PLANNED = 'No plan has looked at this job yet.';
+const NOT_PLANNED = 'No plan covers this job yet.';
 
 export const explanationView = (job: Job, e: Explanation | null): ExplanationView => ({
   job: job.id,

@@ -1,7 +1,6 @@
 /**
- * Many jobs, sent in batches one after another: a job may depend on one before it by its name. Each job has a key of
- * its own, so that a batch can be sent again when nobody knows what became of it: what is there already is answered as
- * repeated.
+ * Many jobs, sent in batches one after another, because a job may depend on an earlier one by name. Each job has its
+ * own idempotency key: a batch without an answer can be sent again, and known jobs are answered as repeated.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BatchAnswer } from '../api/schemas.ts';
@@ -10,17 +9,17 @@ import type { Client } from './client.ts';
 import type { JobSource } from './job-source.ts';
 import { routes } from './routes.ts';
 
-/** What the API takes at once (lib/api/requests.ts). */
+/** Most jobs in one batch of the API (lib/api/requests.ts). */
 export const MAX_JOBS = 500;
 export const MAX_BYTES = 1_048_576;
 
-/** Waits between tries, wall ms: half a minute in all. What lasts longer is for the user to judge. */
+/** Pauses between tries, wall ms: half a minute in all. The user decides about longer outages. */
 const PAUSES_MS = [250, 500, 1000, 2000, 4000, 8000, 15_000];
 
 export interface KeyedSource {
   readonly source: JobSource;
   readonly key: string;
-  /** Place among all that the command was given. */
+  /** Index among all jobs of the command. */
   readonly index: number;
 }
 
@@ -30,14 +29,14 @@ interface Batch {
 }
 
 /**
- * In order, each as large as the API takes. A job that is too large by itself is a batch of its own, for the API to
- * refuse.
+ * Batches in order, each as large as the API allows. A job that is too large alone is a batch of its own, which the API
+ * refuses.
  */
 export function* batchesOf(jobs: Iterable<KeyedSource>): Generator<Batch> {
   let batch: KeyedSource[] = [];
   let bytes = 0;
   for (const job of jobs) {
-    // Quotation marks of the key, and a comma behind each of the two.
+    // Quotation marks of the key, and two commas.
     const size = Buffer.byteLength(job.source.text) + job.key.length + 4;
     if (batch.length === MAX_JOBS || (batch.length > 0 && bytes + size > MAX_BYTES - ENVELOPE_BYTES)) {
       yield asBatch(batch);
@@ -61,18 +60,18 @@ function asBatch(jobs: readonly KeyedSource[]): Batch {
 export type BatchResult = BatchAnswer['results'][number];
 
 export interface Patience {
-  /** Told once for each batch that must be sent again. */
+  /** Called once for each batch that must be sent again. */
   readonly onWait: (error: EbbError) => void;
   readonly pausesMs?: readonly number[];
 }
 
-/** What became of a job: the engine's answer, or why it could not even be asked about it. */
+/** Result of one job: the engine's answer, or the error of its request. */
 export interface Sent {
   readonly job: KeyedSource;
   readonly answer: BatchResult | EbbError;
 }
 
-/** Results in order, a batch at a time. Throws what a batch fails with in the end; those before it have been taken. */
+/** Results in order, a batch at a time. Throws the last error of a batch; earlier batches are accepted. */
 export async function* sendBatches(
   engine: Client,
   jobs: Iterable<KeyedSource>,
@@ -90,7 +89,7 @@ async function answersTo(engine: Client, { jobs, bodyText }: Batch): Promise<rea
   try {
     return (await engine.post<BatchAnswer>(routes.batch, { bodyText })).results;
   } catch (error) {
-    // Too large by itself: the others go on.
+    // Too large alone: the other jobs go on.
     if (jobs.length === 1 && error instanceof EbbError && error.code === 'body-too-large') return [error];
     throw error;
   }
@@ -99,10 +98,10 @@ async function answersTo(engine: Client, { jobs, bodyText }: Batch): Promise<rea
 function answerAt(answers: readonly (BatchResult | EbbError)[], i: number): BatchResult | EbbError {
   const answer = answers[i];
   if (answer !== undefined) return answer;
-  throw new EbbError('internal', { what: 'the engine said of a job of the batch nothing at all', got: `job ${i}` });
+  throw new EbbError('internal', { what: 'the engine did not answer for a job of the batch', got: `job ${i}` });
 }
 
-/** `mayBeAbsent`: an engine that was there is waited for, one that never answered is not. */
+/** Tries again during outages. `mayBeAbsent`: the engine has answered before; one that never did is not waited for. */
 async function patiently<T>(
   send: () => Promise<T>,
   { onWait, pausesMs = PAUSES_MS, mayBeAbsent }: Patience & { readonly mayBeAbsent: boolean },

@@ -8,14 +8,14 @@ export type Query = Readonly<Record<string, string | number | boolean | readonly
 export interface Request {
   readonly query?: Query;
   readonly body?: unknown;
-  /** A body that is JSON already, in place of `body`. */
+  /** Body as JSON text, in place of `body`. */
   readonly bodyText?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * An engine, wherever it is: behind HTTP (`ebb up`, or a deployment) or in this process (`ebb run`). Both speak the
- * API of lib/api; answers have the types of lib/api/schemas.ts, problems are thrown as the EbbError they describe.
+ * Client of an engine: over HTTP (`ebb up`, a deployment), or in this process (`ebb run`). Both speak the API of
+ * lib/api. Answers have the types of lib/api/schemas.ts; problems are thrown as the EbbError that they describe.
  */
 export interface Client {
   get<T>(path: string, query?: Query): Promise<T>;
@@ -23,13 +23,13 @@ export interface Client {
   /** Events after a sequence number, as they happen, until `signal` aborts. */
   events(after: number, signal: AbortSignal, job?: string): AsyncIterable<EventView>;
 }
-/** A client that asks for events in batches, as an engine in this process gives them. */
+/** Client that reads events in batches, as an engine in this process gives them. */
 export interface BatchClient extends Client {
-  /** Sequence of the last event there is; 0 when there is none. */
+  /** Sequence number of the last event; 0 without one. */
   lastEvent(): Promise<number>;
 }
 
-/** Wall time between two looks at the events of an engine that does not stream. */
+/** Wall time between two polls of the events of an engine that does not stream. */
 const POLL_MS = 250;
 
 export interface RawAnswer {
@@ -39,13 +39,13 @@ export interface RawAnswer {
 /** Sends one request and returns the whole answer. */
 export type Send = (request: {
   readonly method: 'GET' | 'POST';
-  /** With query string. */
+  /** Path with query string. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }) => Promise<RawAnswer>;
 
-/** A client over anything that can send a request. */
+/** Client over any function that sends a request. */
 export function clientOver(send: Send, pollMs = POLL_MS): BatchClient {
   const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
     const headers = { accept: 'application/json', ...request.headers };
@@ -81,7 +81,7 @@ interface EventsWanted {
 }
 const EVENT_STREAM = { accept: 'text/event-stream' };
 
-/** A client for an engine at `base` (e.g. http://127.0.0.1:7788), with a bearer token if there is one. */
+/** Client of an engine at `base` (http://127.0.0.1:7788), with a bearer token if there is one. */
 export function httpClient(base: string, token: string | null): Client {
   const root = base.replace(/\/+$/, '');
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
@@ -98,7 +98,7 @@ export function httpClient(base: string, token: string | null): Client {
   return { ...plain, events: (after, signal, job) => follow(stream, { after, signal, job }) };
 }
 
-/** Reads an open stream; begins anew after the last event when the server ends it (a Lambda always does). */
+/** Events of an open stream. Reconnects after the last event when the server ends it, as a Lambda always does. */
 async function* follow(
   stream: (path: string, signal: AbortSignal) => Promise<Response>,
   wanted: EventsWanted,
@@ -130,7 +130,7 @@ async function* eventsOf(answer: Response, signal: AbortSignal): AsyncIterable<E
       yield* ready.splice(0);
     }
   } catch (error) {
-    // A stream that breaks off is begun anew by the caller; so is one that we left.
+    // The caller reconnects after a broken stream, also after one that we closed.
     if (!signal.aborted && !(error instanceof TypeError)) throw error;
   }
 }
@@ -152,7 +152,7 @@ function absent(base: string, error: unknown): EbbError {
   return new EbbError('engine.absent', { ...silence(code), got, cause: error });
 }
 
-/** Why nothing came, by Node's code (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+/** Reason for a missing answer, by Node's code (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
 function silence(code: string): { readonly what: string; readonly next: string } {
   if (/CERT|^UNABLE_TO_(?:GET|VERIFY|DECRYPT)/.test(code)) {
     const what = 'the certificate of this address is not trusted';
@@ -193,14 +193,12 @@ export function queryString(query: Query): string {
   return text === '' ? '' : `?${text}`;
 }
 
-/** Answers of a server, or of what is before it, that has a bad moment. */
+/** Status codes of temporary faults, of the server or of a proxy. */
 const PASSING = new Set([429, 502, 503, 504]);
-/**
- * So many of them in a row are no moment any more: the pauses between them, which double, add up to a minute and more.
- */
+/** Faults in a row that are no longer temporary: their pauses double and add up to more than a minute. */
 const MAX_PASSING = 6;
 
-/** Asks again and again, for an engine that answers with what there is and does not stream. */
+/** Events of an engine that does not stream: asks again and again. */
 async function* poll(send: Send, wanted: EventsWanted, pollMs: number): AsyncIterable<EventView> {
   let last = wanted.after;
   let passing = 0;
@@ -235,7 +233,7 @@ function eventParser(into: EventView[]): EventSourceParser {
   });
 }
 
-/** Follows `next` until the end: all items of a list, or all from a cursor on. */
+/** All items of a list, or all from a cursor on: follows `next` until the end. */
 export async function all<T>(client: Client, path: string, query: Query = {}): Promise<T[]> {
   const items: T[] = [];
   let cursor = query['cursor'];

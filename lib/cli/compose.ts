@@ -1,6 +1,6 @@
 /**
- * The composition root of the command line: the engine of this process with the API's handlers in front of it. Nothing
- * else in lib/cli knows which store, fleet, market or server there is.
+ * Composition root of the command line: the engine of this process behind the handlers of the API. No other file of
+ * lib/cli knows the store, fleet, market or server.
  */
 import { handler as api } from '../../lambdas/api/handler.ts';
 import { handler as intake } from '../../lambdas/intake/handler.ts';
@@ -12,7 +12,7 @@ import { serveApi, type ApiServer } from '../api/server/server.ts';
 import { clientOver } from './client.ts';
 import type { Embedded } from './embedded.ts';
 
-/** Takes the directory (or throws `engine.running`, `store.newer`, `market.invalid`); nothing runs before `start`. */
+/** Opens the directory; nothing runs before `start`. Throws `engine.running`, `store.newer`, `market.invalid`. */
 export async function openEmbedded(options: LocalEngineOptions): Promise<Embedded> {
   let server: ApiServer | null = null;
   const { onInterrupted } = options;

@@ -13,10 +13,7 @@ export interface World {
   readonly stdin: NodeJS.ReadableStream;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /**
-   * Whether the process is this command's alone, so that what it executes may be ended when it hangs. Default: it is
-   * not.
-   */
+  /** True if the process runs this command only, so that hanging code may be ended with it. Default: false. */
   readonly isOwn?: boolean;
 }
 
@@ -31,16 +28,14 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
-/** What an action works with. */
+/** Input of an action. */
 export interface Context {
   readonly world: World;
   readonly output: Output;
   readonly json: boolean;
-  /** Of --token-file or EBB_TOKEN. Null: the token, if any, is that of the engine asked. */
+  /** Token of --token-file or EBB_TOKEN. Null: the engine's own token, if any. */
   readonly token: string | null;
-  /**
-   * The engine that --stack, --url, EBB_STACK, EBB_URL or the default names. Nothing is sent before the first request.
-   */
+  /** Engine named by --stack, --url, EBB_STACK, EBB_URL or the default. Nothing is sent before the first request. */
   readonly client: () => Promise<Client>;
 }
 
@@ -68,13 +63,13 @@ export function makeContext(world: World, options: GlobalOptions): Context {
   };
 }
 
-/** The deployment that --stack or EBB_STACK names; null: an engine at an address. */
+/** Deployment named by --stack or EBB_STACK; null: an engine at an address. */
 function deploymentOf(
   world: World,
   options: Omit<GlobalOptions, 'url'> & Pick<Deployment, 'token' | 'url'>,
 ): Deployment | null {
   const stack = options.stack ?? world.env['EBB_STACK'] ?? null;
-  // EBB_TOKEN is that of an engine at an address: a deployment whose requests are signed must not get it.
+  // EBB_TOKEN belongs to an engine at an address. A deployment with signed requests must not get it.
   const { profile = null, region = null, token, url } = options;
   if (stack !== null) return { stack, profile, region, url, token };
   if (profile === null && region === null) return null;
@@ -84,7 +79,7 @@ function deploymentOf(
   });
 }
 
-/** The engine at an address. Without a token, that of an engine of this user there. */
+/** Engine at an address. Without a token, that of an engine of this user there. */
 async function engineAt(base: string, token: string | null, env: World['env']): Promise<Client> {
   const { httpClient } = await import('./client.ts');
   if (token !== null) return httpClient(base, token);
@@ -93,10 +88,7 @@ async function engineAt(base: string, token: string | null, env: World['env']): 
   return own === null ? httpClient(base, null) : httpClient(own.url, own.token);
 }
 
-/**
- * For commands whose engine is in this process: an option that names another one is a mistake, and not to be passed
- * over.
- */
+/** Refuses options that name another engine, for commands with an engine in this process. */
 export function refuseElsewhere(given: object, instead: string): void {
   const named = elsewhere(given);
   if (named === null) return;
@@ -107,7 +99,7 @@ export function refuseElsewhere(given: object, instead: string): void {
   });
 }
 
-/** The engine elsewhere that a command line names, by option and value, as in `stack Ebbtide`; null: none. */
+/** Remote engine on a command line, as option and value (`stack Ebbtide`); null: none. */
 export function elsewhere(given: object): string | null {
   const options: Partial<GlobalOptions> = given;
   const named = (['stack', 'profile', 'region', 'url'] as const).find((name) => options[name] !== undefined);
@@ -126,8 +118,8 @@ function checkedUrl(text: string): string {
 }
 
 /**
- * Binds a commander command to an action that is loaded when it runs, not before: `ebb --help` reads none of them.
- * `finish` gets the exit code.
+ * Binds a commander command to an action that is loaded when it runs: `ebb --help` loads none. `finish` gets the exit
+ * code.
  */
 export function lazily<O>(
   world: World,

@@ -1,10 +1,10 @@
 /**
- * The engine of an AWS deployment: its address is an output of the CloudFormation stack, requests are signed with the
- * caller's credentials (Signature Version 4, service execute-api), or bear the token of a deployment whose `auth` is
- * jwt. The same API as on loopback, so the same commands.
+ * Client of an AWS deployment. Its address is an output of the CloudFormation stack. Requests are signed with the
+ * caller's credentials (Signature Version 4, service execute-api). With `auth: jwt` they bear a token instead. The API
+ * is that of a local engine, and so are the commands.
  *
- * --url (or EBB_URL) beside --stack names the address without asking CloudFormation: for callers that may invoke the
- * API and no more.
+ * --url (or EBB_URL) beside --stack names the address without CloudFormation, for callers with the right to invoke the
+ * API only.
  */
 import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { API_URL_DESCRIPTION } from '../drivers/aws/compose/stack-outputs.ts';
@@ -14,24 +14,24 @@ import { clientOver, type Client, type Send } from './client.ts';
 export interface Deployment {
   /** CloudFormation stack. */
   readonly stack: string;
-  /** Of ~/.aws/config; null: the usual chain (environment, SSO, container, instance). */
+  /** Profile of ~/.aws/config; null: the usual chain (environment, SSO, container, instance). */
   readonly profile: string | null;
   readonly region: string | null;
-  /** Address of the API where it is known; null: asked of CloudFormation. */
+  /** Address of the API; null: read from CloudFormation. */
   readonly url: string | null;
-  /** JSON Web Token for a deployment that takes those; null: requests are signed. */
+  /** JSON Web Token; null: requests are signed. */
   readonly token: string | null;
 }
 
 /**
- * Stack outputs that hold the address of an API, where none is described as one (lib/infra/outputs.ts): the first
- * one's, and as the CDK names those of others.
+ * Names of stack outputs with the address of an API, for stacks without a described one (lib/infra/outputs.ts). The
+ * first construct has `ApiUrl`; the CDK names those of others.
  */
 const API_URL_OUTPUT = /^(?:ApiUrl|\w*OutputsApiUrl[\dA-F]{8})$/;
-/** Each look at the events is a request that is paid for. */
+/** Wall time between two polls of the events: each one is billed. */
 const EVENTS_POLL_MS = 2_000;
 
-/** Nothing is sent before the first request; credentials and address are found once. */
+/** Client without a request before the first call. Credentials and address are looked up once. */
 export function deploymentClient(deployment: Deployment): Client {
   let opened: Promise<Send> | null = null;
   const send: Send = async (request) => {
@@ -75,7 +75,7 @@ async function open(deployment: Deployment): Promise<Send> {
 }
 
 type Headers = Readonly<Record<string, string>>;
-/** The headers of a request that its receiver lets in. */
+/** Headers that authorise a request. */
 type Authorized = (
   request: Omit<Parameters<Send>[0], 'path'> & { readonly url: URL },
 ) => Promise<Record<string, string>>;
@@ -84,9 +84,7 @@ const bearing =
   (token: string): Authorized =>
   async ({ headers }) => ({ ...headers, authorization: `Bearer ${token}` });
 
-/**
- * Asks for credentials with each request: those of SSO and of roles end within hours, and a new set is fetched in time.
- */
+/** Signs with fresh credentials for each request: those of SSO and roles expire within hours. */
 async function signed(deployment: Deployment, cloudFormation: CloudFormationClient): Promise<Authorized> {
   const { SignatureV4 } = await import('@smithy/signature-v4');
   const { HttpRequest } = await import('@smithy/core/transport');
@@ -112,7 +110,7 @@ async function signed(deployment: Deployment, cloudFormation: CloudFormationClie
   };
 }
 
-/** Parameters that are there several times are lists. */
+/** Query of a URL. Repeated parameters become lists. */
 function queryOf(url: URL): Record<string, string | string[]> {
   const query: Record<string, string | string[]> = {};
   for (const key of new Set(url.searchParams.keys())) {
@@ -122,7 +120,7 @@ function queryOf(url: URL): Record<string, string | string[]> {
   return query;
 }
 
-/** What API Gateway itself refuses is not a problem document of ours. */
+/** Turns refusals of API Gateway itself into problem documents. */
 function judged(deployment: Deployment, status: number, body: string): { status: number; body: string } {
   if (status !== 403 || body.includes('"code"')) return { status, body };
   throw new EbbError('aws.refused', {
@@ -140,12 +138,12 @@ async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationCl
   const all = Stacks?.[0]?.Outputs ?? [];
   const described = all.filter(({ Description }) => Description === API_URL_DESCRIPTION);
   const outputs = described.length > 0 ? described : all.filter((o) => API_URL_OUTPUT.test(o.OutputKey ?? ''));
-  // Which of several is meant is not to be guessed: jobs would run, and cost, in another deployment.
+  // No guess among several: jobs would run, and cost, in another deployment.
   if (outputs.length > 1) {
     throw new EbbError('usage', {
       what: `the stack ${stack} holds ${outputs.length} Ebbtide deployments`,
       got: outputs.map(({ OutputKey, OutputValue }) => `${OutputKey}: ${OutputValue}`).join(', '),
-      next: 'name the one that you mean by its address, with --url (or EBB_URL) beside --stack',
+      next: 'name the intended one by its address, with --url (or EBB_URL) beside --stack',
     });
   }
   const address = outputs[0]?.OutputValue;
@@ -160,8 +158,8 @@ async function addressOf({ stack }: Deployment, cloudFormation: CloudFormationCl
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 /**
- * The API at the address that the stack tells. A stand-in for AWS on this machine, which AWS_ENDPOINT_URL names, serves
- * it at a path of its own: the address in the output needs a name server (docs/localstack.md).
+ * Address of the API. A stand-in for AWS on this machine (AWS_ENDPOINT_URL) serves it under a path: the host in the
+ * output needs a name server (docs/localstack.md).
  */
 export function rootOf(
   { stack }: Deployment,
@@ -180,7 +178,7 @@ export function rootOf(
   });
 }
 
-/** Errors of the SDK while looking for credentials, region and address, in words that say what to do. */
+/** Turns SDK errors on credentials, region and address into errors with a remedy. */
 async function found<T>(deployment: Deployment, look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -205,7 +203,7 @@ async function found<T>(deployment: Deployment, look: () => Promise<T>): Promise
     }
     if (/does not exist/.test(message)) {
       throw new EbbError('engine.absent', {
-        what: `there is no stack ${stack} in this account and region`,
+        what: `no stack ${stack} in this account and region`,
         got: message,
         next: 'check --stack, --profile and --region; `npx cdk list` shows the names of the stacks',
         cause,

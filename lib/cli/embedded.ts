@@ -6,18 +6,18 @@ export interface Listening {
   readonly bind: string;
   readonly port: number;
   readonly token: string | null;
-  /** Null: plain HTTP. */
+  /** TLS files; null: plain HTTP. */
   readonly tls: TlsFiles | null;
 }
 
-/** The engine of this process as `run` and `up` see it; composed in compose.ts. */
+/** Engine of this process as `run` and `up` see it (compose.ts). */
 export interface Embedded {
   readonly client: BatchClient;
   start(): Promise<void>;
-  /** Rejects when the engine gives up; never resolves. */
+  /** Rejects when the engine fails; never resolves. */
   readonly failed: Promise<never>;
   /** Serves the API; resolves to its URL. Throws `port-in-use`. */
   listen(at: Listening): Promise<string>;
-  /** Resolves when nothing is left running. A second call with a harder manner overtakes the first. */
+  /** Resolves when nothing runs any more. A second call with a harder manner replaces the first. */
   stop(manner: StopManner): Promise<void>;
 }

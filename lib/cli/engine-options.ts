@@ -7,14 +7,12 @@ import type { LocalEngineOptions } from '../drivers/local/engine/local-engine.ts
 import type { EngineOptions } from './flags/engine-flags.ts';
 import { readSettings } from './settings-file.ts';
 
-/**
- * What is said of an engine that is stopped while it is opened: its market may be imported first, which takes a while.
- */
+/** Message after a stop during the opening, which may import a market first. */
 export const NOT_BEGUN = 'stopped: the engine had not begun';
 
 /**
- * Options of `run` and `up` as the engine takes them: absolute paths, checked settings; what was not given stays open,
- * for the engine knows what its directory was opened with before. Throws `usage`.
+ * Options of `run` and `up` for the engine: absolute paths and checked settings. Missing ones stay open: the engine's
+ * directory has those of its last opening. Throws `usage`.
  */
 export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?: string): LocalEngineOptions {
   const { preset, ...config } = givenSettings(options, cwd);
@@ -40,16 +38,13 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
   };
 }
 
-/**
- * The path of a file that is written later, by each decision. Throws what the system says where its folder cannot be
- * written.
- */
+/** Path of a file that each decision writes later. Throws the system's error if its folder cannot be written. */
 function writable(path: string): string {
   accessSync(dirname(path), constants.W_OK);
   return path;
 }
 
-/** Settings of `--settings FILE`, and those of `--set` over them, each checked. Throws `usage`. */
+/** Settings of `--settings FILE`, then those of `--set`, each checked. Throws `usage`. */
 export function givenSettings(
   { settings, set }: Pick<EngineOptions, 'settings' | 'set'>,
   cwd: string,
@@ -62,7 +57,7 @@ export function givenSettings(
   return { ...checked, policyModules: policyModules.map((path) => resolve(folder, path)) };
 }
 
-/** Only the settings that were given, each checked; all findings at once, misspelt names with the nearest one. */
+/** Checked settings, given ones only. Reports all findings at once; misspelt names come with the nearest one. */
 export function checkedSettings(given: Readonly<Record<string, unknown>>): Partial<SchedulerConfig> {
   const names = Object.keys(schedulerConfig.shape);
   const parsed = schedulerConfig.safeParse(given);

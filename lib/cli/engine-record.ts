@@ -7,13 +7,13 @@ import { recordOf, type KeptInstance } from '../market/capacity-record.ts';
 import { all, type Client } from './client.ts';
 import { routes } from './routes.ts';
 
-/** The most that the API gives at once. */
+/** Most items that the API gives at once. */
 const PAGE = 1000;
 
 /**
- * What the instances of an engine elsewhere tell of capacity, asked of its API, until it was first asked: as
- * `ownRecord` of lib/drivers/local/models reads them of a directory. A deployment knows those of its `historyDays`.
- * Throws `not-found`.
+ * Capacity record of a remote engine, from its API, up to the time of the first request. `ownRecord` of
+ * lib/drivers/local/models reads the same from a directory. A deployment keeps instances for `historyDays`. Throws
+ * `not-found`.
  */
 export async function engineRecord(client: Client, name: string): Promise<RecordSource> {
   const first = await client.get<InstanceList>(routes.instances, { limit: PAGE });
@@ -22,7 +22,7 @@ export async function engineRecord(client: Client, name: string): Promise<Record
   const record = recordOf([...first.items, ...older].map(keptOf), instantOf(first.asOf));
   if (record !== null) return { name, record };
   throw new EbbError('not-found', {
-    what: 'this engine knows of no spot instance, so that its instances tell nothing of capacity',
+    what: 'this engine has had no spot instance, so it has no record of capacity',
     got: name,
     next: 'train later, or name series of availability with --markets',
   });

@@ -5,7 +5,7 @@ import { hasCode } from '../drivers/local/fleet/files.ts';
 import type { Problem } from '../api/schemas.ts';
 import type { Output } from './output.ts';
 
-/** What went wrong, what it got, what is allowed, what to do: the same four lines for every error, and no stack. */
+/** Error in four lines: what failed, what it got, what is allowed, what to do. No stack. */
 export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>): string {
   const { facts } = error;
   const place = facts.at === undefined ? '' : `${facts.at}: `;
@@ -16,22 +16,22 @@ export function renderError(error: EbbError, { colors }: Pick<Output, 'colors'>)
   };
   add('got', facts.got);
   add('allowed', facts.allowed);
-  // What the headline says already is not said again.
+  // Issues that the headline already has are left out.
   const issues = (facts.issues ?? []).filter(({ message }) => !facts.what.includes(message));
   for (const issue of issues) lines.push(`  - ${issue.at === '' ? '' : `${issue.at}: `}${issue.message}`);
   add('next', facts.next);
   return lines.join('\n');
 }
 
-/** `--json` on failure: the facts as one object on standard error. */
+/** Error of a command with `--json`: its facts as one object on standard error. */
 export const errorAsJson = (error: EbbError): string => {
   const { cause: _, ...facts } = error.facts;
   return plainJson(JSON.stringify({ error: { code: error.code, exit: error.exit, ...facts } }));
 };
 
 /**
- * Every thrown thing as an EbbError. Commander's complaints, and paths that the system refuses, are usage errors;
- * anything unknown is a defect of ours.
+ * Anything thrown, as an EbbError. Commander's complaints and refused paths are usage errors; unknown errors are
+ * defects of ours.
  */
 export function asEbbError(thrown: unknown): EbbError {
   if (thrown instanceof EbbError) return thrown;
@@ -41,7 +41,7 @@ export function asEbbError(thrown: unknown): EbbError {
     return new EbbError('store.full', { what: error.message, next: 'free some space, then try again', cause: thrown });
   }
   if (hasCode(error, 'ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'EACCES', 'EPERM', 'EROFS')) {
-    const next = 'name a path that is there, of that kind, and yours to use';
+    const next = 'name an existing path of that kind that you may use';
     return new EbbError('usage', { what: 'a path cannot be used', got: error.message, next, cause: thrown });
   }
   return new EbbError('internal', {
@@ -52,7 +52,7 @@ export function asEbbError(thrown: unknown): EbbError {
   });
 }
 
-/** Commander says `error: unknown command 'sumbit'\n(Did you mean submit?)`. */
+/** Commander's text: `error: unknown command 'sumbit'\n(Did you mean submit?)`. */
 function usageError(error: CommanderError): EbbError {
   const [first = '', ...rest] = error.message.split('\n');
   const what = first.replace(/^error: /, '');
@@ -61,7 +61,7 @@ function usageError(error: CommanderError): EbbError {
   return new EbbError('usage', { what, next });
 }
 
-/** What stands before an engine (API Gateway, a proxy) answers in words of its own when it has a bad moment. */
+/** Status codes of temporary faults of a proxy or API Gateway, which answer in their own words. */
 const PASSING: Readonly<Record<number, ErrorCode>> = {
   429: 'too-many-requests',
   502: 'aws.unavailable',
@@ -69,7 +69,7 @@ const PASSING: Readonly<Record<number, ErrorCode>> = {
   504: 'aws.unavailable',
 };
 
-/** A problem document of the API as the error it was made from. */
+/** Error behind a problem document of the API. */
 export function fromProblem(problem: Partial<Problem>, status: number): EbbError {
   const known = problem.code !== undefined && Object.hasOwn(ERROR_CODES, problem.code);
   const code: ErrorCode = known && problem.code !== undefined ? problem.code : (PASSING[status] ?? 'internal');

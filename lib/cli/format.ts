@@ -1,6 +1,6 @@
-/** Numbers and times as people read them. Pure; every function takes the unit that its parameter's suffix names. */
+/** Formats of numbers and times for people. Pure; each parameter's suffix names its unit. */
 
-/** `$0.0312`, `$12.40`: enough digits that small spot bills do not read as nothing. */
+/** `$0.0312`, `$12.40`: more digits for small amounts, so that spot bills do not read as zero. */
 export function dollars(usd: number): string {
   const size = Math.abs(usd);
   const sign = usd < 0 ? '-' : '';
@@ -23,10 +23,10 @@ export function duration(totalS: number): string {
   return `${sign}${Math.floor(s / 86_400)}d ${Math.floor((s % 86_400) / 3600)}h`;
 }
 
-/** `2026-03-01 12:00:05` in UTC; `-` for a time that does not exist yet. */
+/** `2026-03-01 12:00:05` in UTC; `-` for no time. */
 export const instant = (iso: string | null): string => (iso === null ? '-' : iso.slice(0, 19).replace('T', ' '));
 
-/** `12:00:05`: for lines that follow one another within a day. */
+/** `12:00:05`: for successive lines of one day. */
 export const clock = (iso: string): string => iso.slice(11, 19);
 
 /** `3.1%`; `<0.1%` rather than a false zero. */
@@ -39,7 +39,7 @@ export function percent(fraction: number): string {
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
-/** A bar of `width` cells: done, under way, still to come. */
+/** Progress bar of `width` cells: done, under way, to come. */
 export function bar(
   parts: { readonly done: number; readonly active: number; readonly total: number },
   width: number,
@@ -51,10 +51,10 @@ export function bar(
   return '█'.repeat(done) + '▒'.repeat(active) + '░'.repeat(width - done - active);
 }
 
-/** At most `width` characters, the end replaced by an ellipsis. */
+/** Text of at most `width` characters; an ellipsis replaces a longer end. */
 export const shorten = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0))}…`;
 
-/** As one word of a shell's command line. */
+/** One word of a shell's command line, quoted if needed. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -8,15 +8,15 @@ import { eachDocument, fileTooLarge, MAX_FILE_BYTES } from '../domain/job-file/t
 import { isS3Uri } from '../domain/s3-uri.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 
-/** A job file as data, in the form in which it is sent. The engine checks it again, wherever it runs. */
+/** Job file as data, as it is sent. The engine checks it again. */
 export interface JobSource {
-  /** What messages call it: the path as given, or `standard input`. */
+  /** Name in messages: the path as given, or `standard input`. */
   readonly label: string;
-  /** JSON. */
+  /** JSON text. */
   readonly text: string;
 }
 
-/** A document that is no job, or a file that cannot be read. */
+/** Document without a valid job, or a file that cannot be read. */
 export interface BadSource {
   readonly label: string;
   readonly error: EbbError;
@@ -25,8 +25,8 @@ export interface BadSource {
 const FILES_PER_TURN = 50;
 
 /**
- * Reads jobs from files, one for each document, in order; `-` is standard input. Relative working directories are
- * relative to the file. `onFile` is told how many files have been read.
+ * Jobs from files, one per document, in order; `-` is standard input. Relative working directories are relative to the
+ * file. `onFile` gets the number of files read.
  */
 export async function readAllSources(
   paths: readonly string[],
@@ -45,13 +45,13 @@ export async function readAllSources(
       all.push({ label, error });
     }
     onFile(i + 1);
-    // A signal is heard between two turns.
+    // Signals are handled between two turns of the event loop.
     if (i % FILES_PER_TURN === FILES_PER_TURN - 1) await nextTurn();
   }
   return all;
 }
 
-/** The same where each of them must be a job: throws with all that is wrong, as far as anybody reads. */
+/** Jobs from files that must all be valid. Throws the findings of all files, up to a limit. */
 export async function readJobSources(
   paths: readonly string[],
   from: { readonly cwd: string; readonly stdin: NodeJS.ReadableStream },
@@ -59,7 +59,7 @@ export async function readJobSources(
   return allGood(await readAllSources(paths, from));
 }
 
-/** All of them, if all are jobs. `wayOn`: what else one may do. */
+/** The jobs, if all documents are valid. `wayOn`: further advice in the error. */
 export function allGood(all: readonly (JobSource | BadSource)[], wayOn = ''): readonly JobSource[] {
   const bad = all.filter((s) => 'error' in s);
   const [first] = bad;
@@ -73,7 +73,7 @@ export function allGood(all: readonly (JobSource | BadSource)[], wayOn = ''): re
   });
 }
 
-/** More help nobody reads. */
+/** Most findings listed. */
 const MAX_ISSUES = 50;
 
 function issuesOf(label: string, { facts }: EbbError): readonly Issue[] {
@@ -83,13 +83,13 @@ function issuesOf(label: string, { facts }: EbbError): readonly Issue[] {
 }
 
 function* sourcesIn(source: string, label: string, folder: string): Generator<JobSource | BadSource> {
-  // Whether it is one of several is known once all are there.
+  // A document has a number only if its file has several, which is known at the end.
   const documents: (JobSource | BadSource)[] = [];
   for (const document of eachDocument(source, { path: label })) {
     if ('error' in document) documents.push({ label, error: document.error });
     else {
       try {
-        // Checked here as well, because only here findings can be given their line and column.
+        // Findings get line and column only here; the engine checks again.
         normaliseLocated(document, { baseDir: folder, defaultOwner: currentUser() });
         documents.push({ label, text: JSON.stringify(complete(document.json, folder)) });
       } catch (error) {
@@ -108,14 +108,14 @@ const currentUser = once((): string => {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a user that has no name.
+    // A container may run as a user without a name.
     return 'unknown';
   }
 });
 
 /**
- * Files are read at once, in this thread: each hop to another one costs more than reading a small file, and there may
- * be thousands. A pipe or a device may have nothing to read yet, or no end.
+ * Text of a file, read synchronously: another thread costs more than a small file, and there may be thousands. A pipe
+ * or device may be empty for now, or endless.
  */
 async function readText(path: string, label: string): Promise<string> {
   try {
@@ -142,7 +142,7 @@ async function readText(path: string, label: string): Promise<string> {
   }
 }
 
-/** A pipe has no size: what is larger than a file may be is not read to its end. */
+/** Text of a stream. A pipe has no size: reading stops at the size limit of files. */
 async function readWhole(stream: NodeJS.ReadableStream, label: string): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -155,9 +155,7 @@ async function readWhole(stream: NodeJS.ReadableStream, label: string): Promise<
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/**
- * The engine may run elsewhere than the command, so it gets absolute paths; where nothing is said, the file's folder.
- */
+/** Document with absolute paths, since the engine may run elsewhere. Default: the folder of the file. */
 function complete(document: unknown, folder: string): unknown {
   const job = document as Record<string, unknown>;
   const workdir = absolute(job['workdir'], folder) ?? folder;
@@ -173,11 +171,11 @@ function withStageWorkdir(stage: unknown, folder: string): unknown {
   return workdir === undefined ? stage : { ...stage, workdir };
 }
 
-/** Values of another type are left to the schema, which names them. */
+/** Absolute working directory. The schema reports values of another type. */
 const absolute = (workdir: unknown, folder: string): unknown =>
   typeof workdir === 'string' && !isAbsolute(workdir) && !isS3Uri(workdir) ? resolve(folder, workdir) : workdir;
 
-/** Puts the file's name before the places that the engine names within it. */
+/** Prefixes the places in the engine's findings with the file's name. */
 export async function namingFile<T>(label: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

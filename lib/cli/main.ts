@@ -4,12 +4,12 @@ import { asEbbError, errorAsJson, renderError } from './failure.ts';
 import { makeOutput } from './output.ts';
 import { buildProgram } from './program.ts';
 
-/** Commands whose modules are heavy: their trees are only built when one of them is asked for. */
+/** Commands with heavy modules: built only when asked for. */
 const WHOLE = new Set(['market', 'completion', 'complete']);
 
 /**
- * Runs one command line (without `node` and the script) and resolves to the exit code. Never rejects: what went wrong
- * is written to standard error. Exit codes are those of lib/kernel/errors.ts; 130 and 143 after signals.
+ * Runs one command line (without `node` and the script); resolves to the exit code. Never rejects: errors go to
+ * standard error. Exit codes are those of lib/kernel/errors.ts, and 130 and 143 after signals.
  */
 export async function main(argv: readonly string[], world: World): Promise<number> {
   let code = 0;

@@ -3,13 +3,13 @@ import type { CostReport, EventView, HealthView, InstanceView, JobView, PoolView
 import { all, type Client } from './client.ts';
 import type { Output } from './output.ts';
 import { routes } from './routes.ts';
-import { difference, type Spent } from './run-record.ts';
+import { minusMoney, type Money } from '../api/money.ts';
 import { eventLines } from './views/event-lines.ts';
 import { progressLine, renderFrame, worthALine, type Frame } from './views/live.ts';
 
-/** Wall time between two pictures; twice a second is as fast as anybody reads. */
+/** Wall time between two frames; nobody reads faster. */
 const REFRESH_MS = 500;
-/** Wall time between two progress lines where there is no live display. */
+/** Wall time between two progress lines without a live display. */
 const PROGRESS_MS = 15_000;
 const KEPT_EVENTS = 20;
 
@@ -19,23 +19,23 @@ export interface Watching {
   /** Ids of the jobs to follow until they are over; null: everything, until `signal` aborts. */
   readonly jobs: readonly string[] | null;
   readonly signal: AbortSignal;
-  /** Only events after this one are shown. */
+  /** Sequence number after which events are shown. */
   readonly after: number;
-  /** What had been spent before what is watched; left out: nothing. */
-  readonly before?: Spent;
-  /** Gets the dollars of each refund that is seen. */
+  /** Costs before the watched run; absent: none. */
+  readonly before?: Money;
+  /** Called with the dollars of each refund. */
   readonly onRefund?: (usd: number) => void;
-  /** Where plain lines go. */
+  /** Output of plain lines. */
   readonly line: (text: string) => void;
-  /** Gets every event; replaces the plain lines. */
+  /** Called with each event, in place of plain lines. */
   readonly onEvent?: (event: EventView) => void;
 }
 
-/** Shows progress until the jobs are over or the signal aborts: redrawn on a terminal, one line per event elsewhere. */
+/** Progress until the jobs are over or the signal aborts: redrawn on a terminal, else one line per event. */
 export async function watchJobs(watching: Watching): Promise<void> {
   const { client, output, jobs, signal } = watching;
   const recent: EventView[] = [];
-  /** Not printed yet: events are printed a picture's time together, so that they can be put in order. */
+  /** Events not yet printed: those of one refresh interval are sorted first. */
   let waiting: EventView[] = [];
   const names = new JobNaming(client, jobs === null || jobs.length > 1);
   let tasksInAll = 0;
@@ -85,9 +85,9 @@ export async function watchJobs(watching: Watching): Promise<void> {
   })();
 
   try {
-    // The reader only ends by itself when it fails; then that is what there is to say.
+    // The reader settles only with a failure, which is then the result.
     await Promise.race([painter, reader]);
-    // One more look, so that the events that ended the job are shown.
+    // One more refresh for the events that ended the job.
     if (!signal.aborted) await delay(REFRESH_MS, undefined, { signal }).catch(() => undefined);
   } finally {
     stop.abort();
@@ -97,11 +97,11 @@ export async function watchJobs(watching: Watching): Promise<void> {
   }
 }
 
-/** Over, or held with nothing left running: it waits for a person. */
+/** True for a job that is over, or held with nothing running: it waits for a person. */
 const isAtItsEnd = ({ finishedAt, state, tasks }: JobView): boolean =>
   finishedAt !== null || (state === 'held' && tasks.running === 0);
 
-/** Names of the jobs that events are about, each asked for once; nothing where one job is watched. */
+/** Names of jobs in events, each fetched once; none if one job is watched. */
 class JobNaming {
   readonly known = new Map<string, string>();
   readonly #client: Client;
@@ -114,7 +114,7 @@ class JobNaming {
 
   async learn({ job }: EventView): Promise<void> {
     if (!this.#needed || job === null || this.known.has(job)) return;
-    // A name is a nicety: an engine that is just stopping may not give it any more.
+    // A missing name is no failure: a stopping engine may not answer.
     const name = await this.#client.get<JobView>(routes.job(job)).then(
       (view) => view.name,
       () => job,
@@ -123,13 +123,13 @@ class JobNaming {
   }
 }
 
-/** Everything that one picture shows, asked for at once. */
+/** All data of one frame, fetched together. */
 export async function takeFrame(
   client: Client,
   of: {
     readonly jobs: readonly string[] | null;
     readonly recent: readonly EventView[];
-    readonly before: Spent | null;
+    readonly before: Money | null;
   },
 ): Promise<Frame> {
   const { jobs, recent, before } = of;
@@ -141,7 +141,7 @@ export async function takeFrame(
     ...ids.map((id) => client.get<JobView>(routes.job(id))),
   ]);
   const prices = await pricesOf(client, instances);
-  const spent = before === null ? costs.total : difference(costs.total, before);
+  const spent = before === null ? costs.total : minusMoney(costs.total, before);
   return { health, instances, prices, spent, jobs: views, recent };
 }
 
@@ -153,7 +153,7 @@ async function openJobs(client: Client): Promise<string[]> {
   return open.items.map((j) => j.id);
 }
 
-/** Only of pools in which something is held: a market has thousands. */
+/** Prices of pools with instances only: a market has thousands of pools. */
 async function pricesOf(client: Client, instances: readonly InstanceView[]): Promise<Map<string, number>> {
   const types = [...new Set(instances.map((i) => i.instanceType))];
   const lists = await Promise.all(types.map((type) => all<PoolView>(client, routes.pools, { type })));

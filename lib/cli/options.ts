@@ -3,7 +3,7 @@ import { LEAST_BUDGET_BYTES } from '../domain/disk-budget.ts';
 import { parseSize } from '../domain/job-file/amounts.ts';
 import { raw } from '../kernel/units.ts';
 
-/** Parsers of option values. Commander puts the option's name before what they say. */
+/** Parsers of option values. Commander puts the option's name before their messages. */
 
 export function positive(text: string): number {
   const n = Number(text);
@@ -22,7 +22,7 @@ export function fromOne(text: string): number {
   return n;
 }
 
-/** A limit on vCPUs. Admission of gangs takes time and memory in proportion to it. */
+/** vCPU limit. Admission of gangs takes time and memory in proportion to it. */
 export function vcpuCount(text: string): number {
   const n = parsedBy(whole, text);
   if (n === null || n < 1 || n > MOST_VCPUS) {
@@ -41,19 +41,19 @@ export function diskBytes(text: string): number {
   throw new InvalidArgumentError(`Allowed: a size with a unit, from ${least}, such as 500MB, 20GB or 1.5TiB.`);
 }
 
-/** Of a whole. */
+/** Fraction of a whole. */
 export function share(text: string): number {
   const n = text.trim() === '' ? NaN : Number(text);
   if (!(n >= 0 && n < 1)) throw new InvalidArgumentError('Allowed: a share, from 0 to below 1.');
   return n;
 }
 
-/** A number within bounds, both of them allowed; `what` says what it is a number of. */
+/** Number within inclusive bounds; `what` names it in messages. */
 export const between =
   (least: number, most: number, what: string, parse: (text: string) => number) =>
   (text: string): number => {
     const n = parsedBy(parse, text);
-    // What the parser alone would allow is wider.
+    // The parser alone allows more.
     if (n === null || n < least || n > most) {
       throw new InvalidArgumentError(`Allowed: ${what} from ${least} to ${most}.`);
     }
@@ -69,7 +69,7 @@ function parsedBy(parse: (text: string) => number, text: string): number | null 
   }
 }
 
-/** A path of a file or folder. An empty one would silently mean the working directory. */
+/** Path of a file or folder. An empty one would silently mean the working directory. */
 export function path(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('Allowed: the path of a file or folder.');
   if (text.includes('\0')) throw new InvalidArgumentError('Allowed: a path without NUL characters.');
@@ -82,7 +82,7 @@ export function port(text: string): number {
   return n;
 }
 
-/** An instant as ISO 8601; a date alone means its first moment in UTC, and so does a time without a zone. */
+/** Instant in ISO 8601. A date alone means midnight UTC; a time without a zone is UTC. */
 export function instantMs(text: string): number {
   const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
   const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text.slice(10)) || text.length === 10 ? text : `${text}Z`;
@@ -91,7 +91,7 @@ export function instantMs(text: string): number {
   return ms;
 }
 
-/** `key=value`, repeatable: collects into a record; the value is JSON where it can be. */
+/** Collector of repeated `key=value` options into a record. Values are JSON where possible. */
 export function setting(text: string, previous: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const at = text.indexOf('=');
   if (at < 1) throw new InvalidArgumentError('Allowed: KEY=VALUE, e.g. maxLateProbability=0.01.');

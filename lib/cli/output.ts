@@ -3,21 +3,21 @@ import pc from 'picocolors';
 import { ForeignOutput, plainJson, terminalText, textFor } from '../kernel/terminal-text.ts';
 
 /**
- * Where a command writes, cleaned of what a terminal would obey, and what the reader can take. Tests give their own;
- * the process's is made in main.ts.
+ * Output of a command, without terminal control sequences, and the abilities of its reader. Tests pass their own;
+ * main.ts makes that of the process.
  */
 export interface Output {
-  /** Results. A line end is added. */
+  /** Writes a line of the result. */
   line(text: string): void;
-  /** Output of a program, in pieces: nothing is added. */
+  /** Writes a piece of a program's output, unchanged. */
   write(text: string): void;
-  /** What a display that is redrawn may show of a text. */
+  /** Text as a redrawn display may show it. */
   drawn(text: string): string;
-  /** Progress and remarks: never part of the result, so they go to standard error. */
+  /** Writes progress and remarks to standard error: they are not part of the result. */
   note(text: string): void;
-  /** Results go to a terminal that can be redrawn. */
+  /** True if results go to a terminal that can be redrawn. */
   readonly live: boolean;
-  /** Remarks go to one. */
+  /** True if remarks go to such a terminal. */
   readonly liveNotes: boolean;
   readonly columns: number;
   readonly colors: Colors;
@@ -34,19 +34,19 @@ export interface OutputOptions {
   readonly stdout: Stream;
   readonly stderr: Stream;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** --no-color was given. */
+  /** True with --no-color. */
   readonly noColor: boolean;
 }
 
-/** Of a terminal that does not say, and of what is no terminal, unless COLUMNS says otherwise. */
+/** Default width: of a terminal that does not tell, and of other outputs without COLUMNS. */
 const USUAL_COLUMNS = 80;
-/** Narrower than this no table can be read; wider is no terminal. */
+/** Bounds of a plausible width. */
 const [LEAST_COLUMNS, MOST_COLUMNS] = [40, 1000];
 
 /**
- * NO_COLOR (https://no-color.org) and --no-color also turn off the live view: both are asked for by people who read
- * plain text. A terminal that says it has no columns or rows (one without a window: `script`, `docker exec -t`, some
- * CI) is not redrawn, for nothing would be seen of it: it gets lines, as what is no terminal does.
+ * Output of the process. NO_COLOR (https://no-color.org) and --no-color also turn off the live view, because people who
+ * set them read plain text. A terminal without columns or rows (`script`, `docker exec -t`, some CI) gets lines, as
+ * nothing could be redrawn there.
  */
 export function makeOutput({ stdout, stderr, env, noColor }: OutputOptions): Output {
   const isTerminal = stdout.isTTY === true;
@@ -72,6 +72,6 @@ export function columnsOf(stdout: Pick<Stream, 'columns'>, env: OutputOptions['e
   return Math.min(MOST_COLUMNS, Math.max(LEAST_COLUMNS, columns));
 }
 
-/** The `--json` form: one document, indented when a person may read it. */
+/** Output with `--json`: one document, indented for people. */
 export const json = (output: Output, value: unknown): void =>
   output.line(plainJson(JSON.stringify(value, null, output.live ? 2 : undefined)));

@@ -13,13 +13,13 @@ import { VERSION } from '../drivers/local/engine/version.ts';
 
 export interface ProgramParts {
   readonly world: World;
-  /** Gets the exit code of the command that ran. */
+  /** Called with the exit code of the command. */
   readonly finish: (code: number) => void;
-  /** Load the commands that others need not wait for: `market` draws in a charting library. */
+  /** True to load heavy commands too: `market` loads a charting library. */
   readonly whole: boolean;
 }
 
-/** The command tree: options and texts only. What a command does is loaded when it runs. */
+/** Command tree: options and texts only. The code of a command is loaded when it runs. */
 export async function buildProgram({ world, finish, whole }: ProgramParts): Promise<Command> {
   const program = new Command('ebb')
     .description(
@@ -41,7 +41,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
     .configureOutput({
       writeOut: (text) => void world.stdout.write(text),
-      // Errors are written once, in the common form, by main.ts.
+      // main.ts prints each error once, in the common form.
       writeErr: () => undefined,
       outputError: () => undefined,
     })
@@ -65,7 +65,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
   return program;
 }
 
-/** Every user of the machine sees the command lines of all others. */
+/** Refuses a token on the command line, which every user of the machine can read. */
 function refuseToken(): never {
   throw new EbbError('usage', {
     what: 'a token on the command line is seen by everybody on this machine',

@@ -1,26 +1,26 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { costTotal, type CostReport } from '../api/schemas.ts';
+import { costTotal } from '../api/schemas.ts';
 import { replaceFile } from '../drivers/local/fleet/files.ts';
 
 /**
- * What the directory had cost before a run began, in `run.json`: a run that is killed and gone on with is one run, and
- * its closing summary is about all of it. A bill may also fall in between (a refund of the first hour), so the cost at
- * the time of going on would be the wrong thing to count from.
+ * Costs of the directory before a run, in `run.json`. A run that is killed and resumed is one run, and its summary
+ * covers all of it. Costs at the time of resuming would be a wrong base: a bill may fall in between, by a refund of the
+ * first hour.
  */
 const runSchema = z.object({
   version: z.literal(1),
-  /** Ids of the jobs that the run is about. */
+  /** Ids of the jobs of the run. */
   jobs: z.array(z.string()),
-  before: costTotal,
+  /** Records of earlier versions have no speculative cost. */
+  before: costTotal.extend({ speculativeUsd: z.number().default(0) }),
 });
 export type RunRecord = Omit<z.infer<typeof runSchema>, 'version'>;
-export type Spent = CostReport['total'];
 
 const fileOf = (dir: string): string => join(dir, 'run.json');
 
-/** Null where no run of exactly such jobs was written down: jobs that were submitted to `ebb up`, for instance. */
+/** Record of a run with exactly these jobs. Null if there is none, as for jobs submitted to `ebb up`. */
 export function readRun(dir: string, jobs: readonly string[]): RunRecord | null {
   if (!existsSync(fileOf(dir))) return null;
   const parsed = runSchema.safeParse(parsedOrNull(readFileSync(fileOf(dir), 'utf8')));
@@ -40,21 +40,3 @@ function parsedOrNull(text: string): unknown {
     return null;
   }
 }
-
-export function difference(now: Spent, then: Spent): Spent {
-  return combined(now, then, (a, b) => a - b);
-}
-
-export const sumOf = (parts: readonly Spent[]): Spent =>
-  parts.reduce((sum, part) => combined(sum, part, (a, b) => a + b), NOTHING);
-
-const NOTHING: Spent = { workUsd: 0, wastedUsd: 0, idleUsd: 0, totalUsd: 0, onDemandUsd: 0, instanceHours: 0 };
-
-const combined = (x: Spent, y: Spent, of: (a: number, b: number) => number): Spent => ({
-  workUsd: of(x.workUsd, y.workUsd),
-  wastedUsd: of(x.wastedUsd, y.wastedUsd),
-  idleUsd: of(x.idleUsd, y.idleUsd),
-  totalUsd: of(x.totalUsd, y.totalUsd),
-  onDemandUsd: of(x.onDemandUsd, y.onDemandUsd),
-  instanceHours: of(x.instanceHours, y.instanceHours),
-});

@@ -3,12 +3,12 @@ import { resolve } from 'node:path';
 import { parseDocument } from 'yaml';
 import { EbbError } from '../kernel/errors.ts';
 
-/** Settings are a page; what is far larger is another file. */
+/** Most bytes of a settings file: more is another kind of file. */
 const MAX_BYTES = 262_144;
 
 /**
- * Settings of the scheduler as a file has them (YAML or JSON), unchecked: the same keys as `--set`, and presets of
- * one's own. Throws `usage` for what is no mapping, and what the system says where the file cannot be read.
+ * Scheduler settings in a file (YAML or JSON), unchecked: the keys of `--set`, and own presets. Throws `usage` for
+ * anything but a mapping, and the system's error for an unreadable file.
  */
 export function readSettings(path: string, cwd: string): Readonly<Record<string, unknown>> {
   const file = resolve(cwd, path);

@@ -1,32 +1,33 @@
 /**
  * Stop requests of the user, each counted once.
  *
- * A terminal delivers Ctrl-C to every process of its group, and bin/ebb.mjs, where it stands in for an older Node,
- * also passes on what it got as a message. `max(direct, passed on)` counts a press once whichever way it came; a signal
- * sent to only one of the two processes counts as well. When the launcher is gone (the channel closed) that is a stop
- * request too: nothing may outlive the command that the user sees. What comes within ONE_REQUEST_MS of a request
- * belongs to it: `timeout` and others signal a process and then its group.
+ * A terminal sends Ctrl-C to every process of its group. bin/ebb.mjs, where it launches a newer Node, passes its own on
+ * as a message. `max(direct, passed on)` counts a press once, and also a signal sent to one of the two processes only.
+ *
+ * A closed channel means that the launcher is gone. That is a stop request too: nothing may outlive the command that
+ * the user sees. Signals within ONE_REQUEST_MS are one request: `timeout` and others signal a process and then its
+ * group.
  */
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 /** Exit codes of a program ended by a signal, as shells report them. */
 export const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const satisfies Record<StopSignal, number>;
 
-/** Shorter than two presses that are meant as two. */
+/** Time between two signals of one request; two deliberate presses are further apart. */
 export const ONE_REQUEST_MS = 300;
 
 const SIGNALS: readonly StopSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** The part of `process` that signals and the launcher's messages come from. */
+/** Part of `process` with signals and the launcher's messages. */
 export interface SignalSource {
   on(event: string, listener: (message: unknown) => void): unknown;
   off(event: string, listener: (message: unknown) => void): unknown;
-  /** Only there when a launcher (or another parent with a channel) started this process. */
+  /** Present if a launcher (or another parent with a channel) started this process. */
   send?: (message: unknown) => unknown;
   readonly channel?: { unref(): void } | null | undefined;
 }
 
-/** `handler(n, signal)` is called for the n-th request, n from 1. Returns how to stop listening. */
+/** Calls `handler(n, signal)` for the n-th request, from 1. Returns a function that stops listening. */
 export function onStopRequest(
   handler: (count: number, signal: StopSignal) => void,
   source: SignalSource = process,
@@ -68,7 +69,7 @@ export function onStopRequest(
     source.send({ handlesSignals: true });
   }
   for (const [event, listener] of listeners) source.on(event, listener);
-  // Listening must not keep a finished command alive.
+  // The listener must not keep a finished command alive.
   source.channel?.unref();
   return () => {
     for (const [event, listener] of listeners) source.off(event, listener);
@@ -76,8 +77,8 @@ export function onStopRequest(
 }
 
 /**
- * Does work that a stop request ends: `said` is noted, and the process ends with the signal's exit code. What is
- * half-written is discarded at the end of the process (lib/drivers/local/sudden-end.ts).
+ * Work that a stop request ends: prints `said` and exits with the signal's code. Half-written files are removed at the
+ * end of the process (lib/drivers/local/sudden-end.ts).
  */
 export async function endedByStop<T>(
   output: { note(text: string): void },
@@ -96,7 +97,7 @@ export async function endedByStop<T>(
   }
 }
 
-/** For commands that handle no signals: end when the launcher is gone. `onStopRequest` takes over from this. */
+/** Ends the process with its launcher, for commands without signal handlers. `onStopRequest` replaces this. */
 export function endWithLauncher(): void {
   if (process.send === undefined) return;
   process.on('disconnect', dieQuietly);

@@ -3,22 +3,19 @@ import type { Client } from './client.ts';
 import { plural, shellWord } from './format.ts';
 import { routes } from './routes.ts';
 
-/** Jobs of the directory that are not over; at most 1000 of them. */
+/** Unfinished jobs of the directory, at most 1000. */
 export async function unfinishedJobs(client: Client): Promise<readonly JobSummary[]> {
   const open = await client.get<JobList>(routes.jobs, { state: ['pending', 'running', 'held'], limit: 1000 });
   return open.items;
 }
 
-/** `going on with 2 jobs of .ebb on market calm, 60 times as fast`: with what was taken from the directory. */
+/** `going on with 2 jobs of .ebb on market calm, 60 times as fast`, with the values of the directory. */
 export async function goingOn(client: Client, jobs: number, dir: string): Promise<string> {
   const { market } = await client.get<HealthView>(routes.health);
   const speed = market.speed === 1 ? 'as fast as the clock' : `${market.speed} times as fast as the clock`;
   return `going on with ${plural(jobs, 'job')} of ${dir} on market ${market.name}, ${speed}`;
 }
 
-/**
- * All that has to be typed: the directory knows the rest. Who starts ebb under another name says with
- * EBB_RESUME_COMMAND what its user types.
- */
+/** Command that resumes; the directory has all other options. A launcher with another name sets EBB_RESUME_COMMAND. */
 export const resumeCommand = (dir: string, env: Readonly<Record<string, string | undefined>>): string =>
   env['EBB_RESUME_COMMAND'] ?? `ebb run --resume${dir === '.ebb' ? '' : ` --dir ${shellWord(dir)}`}`;

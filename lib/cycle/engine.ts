@@ -20,7 +20,7 @@ import {
   recordIntent,
   recordIntents,
   settleAll,
-  stopsOfSuperseded,
+  stopsOfLost,
 } from './act/intents.ts';
 import { DecisionMemory } from '../policy/memory.ts';
 import type { OwnInUse } from '../policy/own/refusals.ts';
@@ -270,7 +270,7 @@ export class Engine<S> {
     const record = (start: Extract<Effect, { kind: 'start' }>): void => {
       records.push(recordIntent(state, start, plan));
     };
-    for (const stop of stopsOfSuperseded(state)) records.push(recordIntent(state, stop, plan));
+    for (const stop of stopsOfLost(state)) records.push(recordIntent(state, stop, plan));
     const isLeft = !this.#observer.mayStart || reuse.give(observed, { state, instances, nowMs: at }, record);
     const asks = isLeft || observed.isLosing || reuse.asksForDecision(observed.left, state);
     await this.#commit(state);
@@ -340,7 +340,8 @@ export class Engine<S> {
   /** A decision that fails is made again without the jobs that it fails for. */
   async #decide(observed: ObservedState): Promise<Decision> {
     const { onStep = () => undefined, forecast } = this.#parts;
-    if (!isOpen(observed)) return decideOn(observed, null, this.#parts);
+    const beliefs = this.#parts.learners;
+    if (!isOpen(observed)) return decideOn(observed, null, { ...this.#parts, beliefs });
     onStep('forecast');
     const market = await forecast(observed.snapshot);
     const isolated = this.#isSuspicious ? await this.#isolate(observed, market) : null;
@@ -366,6 +367,7 @@ export class Engine<S> {
     const reusesSlots = this.#parts.reuseGapS !== undefined;
     return decideOn(observed, forecasts, {
       ...this.#parts,
+      beliefs: learners,
       memory,
       knownOffers: this.#runningOffers,
       reusesSlots,

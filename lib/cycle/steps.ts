@@ -32,7 +32,7 @@ import { act } from './act/act.ts';
 import { nextDecisionS } from './decide/next-decision.ts';
 import { decideOn, isOpen, type Decision, type DecisionParts, type ObservedState } from './decide/decision.ts';
 import { giveUp } from './decide/endings.ts';
-import { bidsAsked, type BoundAsks } from '../policy/asks.ts';
+import { bidsAsked, poolsPriced, type BoundAsks } from '../policy/asks.ts';
 import { holdAll } from './observe/holding.ts';
 import { decisionOf, isolate, type IsolationLimits, type Trials } from './decide/isolate.ts';
 import { confirm, capacityRefused, recordIntents, settleAll } from './act/intents.ts';
@@ -84,23 +84,40 @@ export const asData = ({ parts: _, ...snapshot }: Snapshot): Snapshot => ({
   instances: new Map(snapshot.instances.values().map((view) => [view.instance.id, view])),
 });
 
+/** What `estimate` leaves for `solve`, which reads no store. */
+export interface Estimated {
+  readonly runtime: ReadonlyMap<StageKey, RuntimeForecast>;
+  /** Stored rows of the learners that later policies declare. */
+  readonly learned: ReadonlyMap<string, string>;
+}
+
 /** All running times, because another process asks. Beliefs are the stored ones, recalled by the caller. */
 export function estimate<S>(
   observed: ObservedState,
   stages: Pick<Stages<S>, 'estimate'>,
   context: Omit<EstimateContext, 'snapshot'>,
-): ReadonlyMap<StageKey, RuntimeForecast> {
+): Estimated['runtime'] {
   return new Map(isOpen(observed) ? stages.estimate({ ...context, snapshot: observed.snapshot }) : []);
 }
 
-/** Interruptions and prices, for every bid that the decision can ask about. */
+/** Interruptions for every bid that the decision can ask about, and prices of every pool that the preset may buy in. */
 export function forecast(
   observed: ObservedState,
   market: OutlookForecast,
-  { config, asks }: { readonly config: SchedulerConfig; readonly asks: readonly BoundAsks[] },
+  {
+    config,
+    asks,
+    buys,
+  }: { readonly config: SchedulerConfig; readonly asks: readonly BoundAsks[] } & Pick<Stages<unknown>, 'buys'>,
 ): ForecastTable {
   const { snapshot } = observed;
-  return forecastTable(market, snapshot.nowMs, isOpen(observed) ? bidsAsked(snapshot, asks, config) : []);
+  if (!isOpen(observed)) return forecastTable(market, snapshot.nowMs, []);
+  return forecastTable(
+    market,
+    snapshot.nowMs,
+    bidsAsked(snapshot, asks, config),
+    poolsPriced(snapshot, { ...(buys && { buys }) }),
+  );
 }
 
 export function solve<S>(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PRESET_SETTINGS } from './preset-settings.ts';
 import { presetSpecs } from './preset-spec.ts';
 
 /** Tunables of the scheduling core, one schema for every driver. Each default names its source. */
@@ -37,14 +38,8 @@ export const schedulerConfig = z.strictObject({
     .describe(
       'Longest time between two decisions while there is work, engine seconds. Tributary 2.2: a one-minute clock.',
     ),
-  lookAheadSlots: z
-    .number()
-    .int()
-    .min(1)
-    .max(48)
-    .default(6)
-    .describe('Start times that the plan considers, this cycle included.'),
-  slotS: z.number().positive().default(600).describe('Length of a look-ahead slot, engine seconds.'),
+  lookAheadSlots: PRESET_SETTINGS.lookAheadSlots,
+  slotS: PRESET_SETTINGS.slotS,
   offersPerGroup: z
     .number()
     .int()
@@ -52,18 +47,8 @@ export const schedulerConfig = z.strictObject({
     .max(64)
     .default(6)
     .describe('Cheapest pool-and-bid pairs per task group that enter the plan.'),
-  maxLateProbability: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.05)
-    .describe('An offer whose probability of lateness is higher is taken only if no other is safer.'),
-  safetyQuantile: z
-    .number()
-    .min(0.5)
-    .max(0.9999)
-    .default(0.95)
-    .describe('Quantile of the running time that must still fit before the deadline when work stays on spot.'),
+  maxLateProbability: PRESET_SETTINGS.maxLateProbability,
+  safetyQuantile: PRESET_SETTINGS.safetyQuantile,
   lateBudget: z
     .number()
     .min(0)
@@ -82,11 +67,7 @@ export const schedulerConfig = z.strictObject({
     .nonnegative()
     .default(160)
     .describe('Longest start-up that is planned for. Stratus 3.3.1.'),
-  turnoverS: z
-    .number()
-    .nonnegative()
-    .default(5)
-    .describe('Expected time from the end of a task to the start of the next one in its place.'),
+  turnoverS: PRESET_SETTINGS.turnoverS,
   restoreS: z.number().nonnegative().default(10).describe('Time a task takes to read its checkpoint and go on.'),
   migrationS: z.number().nonnegative().default(30).describe('Time to checkpoint and stop an attempt when moving it.'),
   correlationPenalty: z
@@ -94,12 +75,7 @@ export const schedulerConfig = z.strictObject({
     .nonnegative()
     .default(0.01)
     .describe('Tributary 2.2.2, eq. 2.6: gamma, the weight of price correlation in the probability of interruption.'),
-  bidDeltas: z
-    .array(z.number().nonnegative())
-    .default([0.0001, 0.01, 0.1])
-    .describe(
-      'Bids tried above the market price, USD per hour (Tributary 2.2.3: 0.0001 to 0.2); the on-demand price is always tried too.',
-    ),
+  bidDeltas: PRESET_SETTINGS.bidDeltas,
   priceHistoryS: z
     .number()
     .positive()

@@ -27,6 +27,14 @@ export function nonInterruptibleOnly(c: Constraints): Constraints | null {
   return allowed.length === 0 ? null : { ...c, purchaseOptions: allowed };
 }
 
+/** Constraints narrowed to one pool. They must allow it. */
+export const onlyPool = (c: Constraints, { zone, type, option }: Pool): Constraints => ({
+  ...c,
+  zones: [zone],
+  instanceTypes: [type.name],
+  purchaseOptions: [option],
+});
+
 /** True if `text` matches one of the patterns; `*` stands for any characters. */
 const matchesAny = (allowed: readonly string[], text: string): boolean =>
   allowed.some((pattern) => matchesWildcard(pattern, text));

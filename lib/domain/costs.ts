@@ -1,12 +1,13 @@
-import { instanceHours, type LedgerRow } from './ledger.ts';
+import { instanceHours, LEDGER_KINDS, type LedgerKind, type LedgerRow } from './ledger.ts';
 
 export interface CostRow {
   /** Job id, owner, pool id or template; '(idle)' for time that no job is known to have caused. */
   readonly key: string;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** On-demand price of the work alone, without wasted and idle time. */
+  /** On-demand price of the work alone, without wasted, speculative and idle time. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
   /** Idle part of the instance-hours; absent in sums of versions that did not keep it. */
@@ -29,7 +30,19 @@ export const isKeptSum = (by: By): by is KeptSum => (KEPT_SUMS as readonly By[])
 
 type Sums = { -readonly [K in keyof CostRow]-?: Required<CostRow>[K] };
 
-const MONEY = ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'instanceHours', 'idleHours'] as const;
+const MONEY = [
+  'workUsd',
+  'wastedUsd',
+  'speculativeUsd',
+  'idleUsd',
+  'onDemandUsd',
+  'instanceHours',
+  'idleHours',
+] as const;
+
+/** All that was charged. */
+export const billedUsd = (row: Pick<CostRow, `${LedgerKind}Usd`>): number =>
+  LEDGER_KINDS.reduce((sum, kind) => sum + row[`${kind}Usd`], 0);
 
 /** Key of idle time that no job is known to have caused, and of all idle time where it is shown apart. */
 export const IDLE_KEY = '(idle)';
@@ -78,7 +91,8 @@ export class CostSums {
   #of(key: string): Sums {
     let sum = this.#sums.get(key);
     if (sum === undefined) {
-      sum = { key, workUsd: 0, wastedUsd: 0, idleUsd: 0, onDemandUsd: 0, instanceHours: 0, idleHours: 0 };
+      const money = Object.fromEntries(MONEY.map((name) => [name, 0])) as Record<(typeof MONEY)[number], number>;
+      sum = { key, ...money };
       this.#sums.set(key, sum);
     }
     return sum;

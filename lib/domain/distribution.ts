@@ -82,21 +82,23 @@ const BUFFER_BYTES = 8192;
 /** All mass at one duration. */
 export const certain = (s: Seconds): Distribution => ({ atS: Float64Array.of(raw(s)), weight: Float64Array.of(1) });
 
-export function mean(d: Distribution): Seconds {
+export function meanS(d: Distribution): number {
   let sum = 0;
   for (let i = 0; i < d.atS.length; i++) sum += (d.atS[i] ?? 0) * (d.weight[i] ?? 0);
-  return seconds(sum);
+  return sum;
 }
+export const mean = (d: Distribution): Seconds => seconds(meanS(d));
 
-/** Smallest duration that is not exceeded with probability >= p. */
-export function quantile(d: Distribution, p: number): Seconds {
+/** Smallest duration, in seconds, that is not exceeded with probability >= p. */
+export function quantileS(d: Distribution, p: number): number {
   let mass = 0;
   for (let i = 0; i < d.atS.length; i++) {
     mass += d.weight[i] ?? 0;
-    if (mass >= p - 1e-12) return seconds(d.atS[i] ?? 0);
+    if (mass >= p - 1e-12) return d.atS[i] ?? 0;
   }
-  return seconds(d.atS.at(-1) ?? 0);
+  return d.atS.at(-1) ?? 0;
 }
+export const quantile = (d: Distribution, p: number): Seconds => seconds(quantileS(d, p));
 
 /**
  * Remaining work after `done`: the distribution of duration - done given duration > done. Work that has outlived its

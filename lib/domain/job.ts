@@ -121,6 +121,8 @@ export interface StageProgress {
   readonly times?: RunningTimes;
   /** Superseded attempts that have not ended. Absent: none. */
   readonly superseded?: number;
+  /** Why its tasks get no copies, one sentence. Absent: they may. */
+  readonly noCopies?: string;
 }
 
 /** Why a job is held. Present exactly while its state is `held`. */
@@ -217,13 +219,18 @@ export interface Task extends TaskRef {
   readonly ownStops?: OwnStops;
   /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
   readonly goesTo?: InstanceId;
+  /**
+   * Claim of its outputs by an attempt of the present round: no other attempt of the round can succeed. `by` null: the
+   * attempt is not known. Absent: no claim is known.
+   */
+  readonly claimed?: { readonly by: AttemptId | null };
   /** Not to be started before: back-off after a failure, or as a plan says. */
   readonly notBeforeMs: EpochMs | null;
 }
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
 /**
- * An interruption (by the market) and a pre-emption (by us) end an attempt and are never failures. Nor is `superseded`:
+ * An interruption (by the market) and a preemption (by us) end an attempt and are never failures. Nor is `superseded`:
  * another attempt of the task succeeded or published its outputs first.
  */
 export type AttemptOutcome =
@@ -280,6 +287,15 @@ export interface Attempt extends TaskRef {
    * none.
    */
   readonly supersededBy?: AttemptId;
+  /**
+   * Attempt that claimed the outputs of this one's round and ended without success: this one cannot succeed any more
+   * and is stopped. Absent: none.
+   */
+  readonly claimLostTo?: AttemptId;
   /** Provider's name of its log; absent where the attempt's id is enough. */
   readonly log?: string;
 }
+
+/** True for an attempt that cannot succeed any more: another one did, or has claimed the outputs of its round. */
+export const hasLost = ({ supersededBy, claimLostTo }: Attempt): boolean =>
+  supersededBy !== undefined || claimLostTo !== undefined;

@@ -2,11 +2,14 @@ import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { FOREVER, least, msBetween, type EpochMs, type Usd } from '../kernel/units.ts';
 
 /**
- * Share of an instance's cost. work: saved by a checkpoint or a success, and superseded attempts. wasted: running time
- * after the last checkpoint, lost (interruption, pre-emption, failure). idle: paid and unused, start-up included,
- * charged to the job that caused it (lib/cycle/money/ledger.ts). The rows of one instance sum to its bill.
+ * Share of an instance's cost. work: saved by a checkpoint or a success. wasted: running time after the last
+ * checkpoint, lost (interruption, preemption, failure), and all of a copy's that did not succeed. speculative: running
+ * time of superseded attempts; earlier versions called it work. idle: paid and unused, start-up included, charged to
+ * the job that caused it (lib/cycle/money/ledger.ts). The rows of one instance sum to its bill.
  */
-export type LedgerKind = 'work' | 'wasted' | 'idle';
+export const LEDGER_KINDS = ['work', 'wasted', 'speculative', 'idle'] as const;
+
+export type LedgerKind = (typeof LEDGER_KINDS)[number];
 
 export interface LedgerRow {
   readonly instance: InstanceId;

@@ -28,6 +28,10 @@ export type Observation = { readonly instance: InstanceId; readonly sequence: nu
        * outputs, so this one's are not published.
        */
       readonly stopped: 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded' | null;
+      /** Attempt that holds the claim which this one lost. Absent: it lost none, or the holder is not known. */
+      readonly publisher?: AttemptId;
+      /** True if it was a copy that ended at once because its image cannot claim outputs. Absent: no. */
+      readonly cannotClaim?: true;
       readonly keptS: Seconds;
       readonly usage: Usage | null;
       readonly detail: string | null;

@@ -56,31 +56,56 @@ export interface PreemptOption {
   readonly costUsd: number;
 }
 
-export type WaitReason =
-  | 'capacity'
-  | 'price'
-  | 'cheaper-later'
-  | 'dependency'
-  | 'constraint'
-  | 'budget'
-  | 'backoff'
-  | 'not-before'
-  | 'gang'
-  | 'starting-instance'
-  | 'cancelling'
-  | 'held'
-  | 'disk';
+export const WAIT_REASONS = [
+  'capacity',
+  'price',
+  'cheaper-later',
+  'dependency',
+  'constraint',
+  'budget',
+  'backoff',
+  'not-before',
+  'gang',
+  'starting-instance',
+  'cancelling',
+  'held',
+  'disk',
+] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
+
+/** A held instance, or a pool, in which an instance is bought where none has room. */
+export type NamedTarget =
+  | { readonly instance: InstanceId; readonly pool?: never }
+  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
+/** Where a move leads: from non-interruptible capacity to spot, or to what it names. Absent: off spot. */
+export type MoveTarget = 'spot' | NamedTarget;
+
+/** Starts of tasks of one group by one option. */
+export interface PlannedStart {
+  readonly option: StartOption;
+  readonly count: number;
+  readonly reason: string;
+  /**
+   * pilot: so many tasks of the group, the first to start, run for their siblings: what they take is known before
+   * others start (`finishedTimes`). Absent: original. Copies are asked for by the speculate stage.
+   */
+  readonly role?: Exclude<AttemptRole, 'copy'>;
+}
 
 /** Answer of the plan stage: how many tasks of which group, on what, when. */
 export interface Allotment {
-  readonly starts: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
-  readonly deferred: readonly { readonly option: StartOption; readonly count: number; readonly reason: string }[];
+  readonly starts: readonly PlannedStart[];
+  readonly deferred: readonly Omit<PlannedStart, 'role'>[];
+  /**
+   * Earliest starts, from the next decision on; what starts in this one starts. Recorded with the plan, and valid until
+   * a later plan says otherwise. Absent: nothing new.
+   */
+  readonly earliest?: readonly EarliestStart[];
   readonly preemptions: readonly { readonly attempt: AttemptId; readonly reason: string }[];
   /**
-   * Attempts that are to go on elsewhere: off spot to keep their deadline, or, with `to: 'spot'`, from on-demand to
-   * spot because it pays. They run on until there is a place for them.
+   * Attempts that are to go on elsewhere (`MoveTarget`). They run on until there is a place for them.
    */
-  readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: 'spot' }[];
+  readonly moves: readonly { readonly running: RunningTask; readonly reason: string; readonly to?: MoveTarget }[];
   readonly waits: readonly {
     readonly group: GroupId;
     readonly count: number;
@@ -99,10 +124,7 @@ export interface SolveReport {
   readonly status: 'optimal' | 'feasible' | 'no-solution' | 'infeasible' | 'failed' | 'not-needed';
   readonly objective: number;
   readonly greedyObjective: number;
-  /**
-   * Upper bound on any plan's objective (LP relaxation, or the weaker bound that `boundKind` names); null when none was
-   * computed.
-   */
+  /** Upper bound on any plan's objective, of the kind that `boundKind` names; null when none was computed. */
   readonly bound: number | null;
   readonly boundKind: 'lagrangian' | 'mip' | null;
   /** (bound - objective) / max(|bound|, 1e-9); null without a bound. */
@@ -138,6 +160,8 @@ export interface Purchase {
   readonly bid: Bid;
   readonly count: number;
   readonly reason: string;
+  /** Bought ahead, for these groups of the later demand. Absent: for work that waits now. */
+  readonly serves?: readonly GroupId[];
 }
 
 export interface Release {

@@ -1,6 +1,6 @@
 import { poolId, type PoolId } from '../kernel/ids.ts';
 import { raw, vcpusIn, type EpochMs, type UsdPerHour } from '../kernel/units.ts';
-import type { Resources } from './resources.ts';
+import { milliCpuIn, type Resources } from './resources.ts';
 
 export type PurchaseOption = 'reserved' | 'on-demand' | 'spot';
 export type Arch = 'x86_64' | 'arm64';
@@ -30,17 +30,22 @@ export interface Pool {
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>
   poolId(`${type}/${zone}/${option}`);
 
+/** `c5` of `c5.large`. */
+export const familyOf = (type: string): string => type.split('.', 1)[0] ?? type;
+
+/** True for `c5.metal` and `c7i.metal-24xl`. */
+export const isBareMetal = (type: string): boolean => type.split('.')[1]?.startsWith('metal') ?? false;
+
 /** Parts of an id whose pool record is unknown: an instance whose pool has left the market, or a stored row. */
 export function poolParts(id: PoolId): {
   readonly type: string;
-  /** `c5` of `c5.large`. */
   readonly family: string;
   readonly zone: string;
   /** Option as stored; ids of other versions may hold none of the three. */
   readonly option: string;
 } {
   const [type = '', zone = '', option = ''] = id.split('/');
-  return { type, family: type.split('.')[0] ?? type, zone, option };
+  return { type, family: familyOf(type), zone, option };
 }
 
 /** True for a pool with that purchase option. For hot loops: allocates nothing. */
@@ -57,12 +62,28 @@ export type Bid = UsdPerHour | 'uncapped';
 export const capUsd = (bid: Bid): number => (bid === 'uncapped' ? Infinity : raw(bid));
 /** Whether an answer that no type checker saw is a bid. */
 export const isBid = (bid: Bid): boolean => bid === 'uncapped' || (Number.isFinite(raw(bid)) && raw(bid) > 0);
+/**
+ * Why an answer that no type checker saw is no bid that buys in the pool now; null: it is one. Spot is bid for at its
+ * price at least; nothing else is bid for.
+ */
+export function wrongBid(bid: Bid, { pool, quote }: Pick<PoolView, 'pool' | 'quote'>): string | null {
+  if (bid === 'uncapped') return null;
+  if (pool.option !== 'spot') return `${pool.option} capacity is bought \`uncapped\``;
+  if (!isBid(bid)) return 'it is no price';
+  return quote !== null && raw(bid) < raw(quote) ? `the price is ${raw(quote)} USD per hour` : null;
+}
 /** A bid in JSON, rows and keys. */
 export const bidNumber = (bid: Bid): number | 'uncapped' => (bid === 'uncapped' ? bid : raw(bid));
 
 export const vcpusOf = (pool: Pool): number => vcpusIn(pool.type.capacity.cpu);
 /** The same in thousandths, as vCPU limits are counted. */
-export const milliCpuOf = (pool: Pool): number => raw(pool.type.capacity.cpu);
+export const milliCpuOf = (pool: Pool): number => milliCpuIn(pool.type.capacity);
+
+/** On-demand price of an instance-hour as a plain number, USD. */
+export const onDemandUsdOf = (of: Pick<Pool, 'onDemandUsdPerHour'>): number => raw(of.onDemandUsdPerHour);
+
+/** A price in texts: US dollars per hour with four decimals. */
+export const rateText = (rate: UsdPerHour): string => raw(rate).toFixed(4);
 
 /** Assumed price of an instance-hour now, USD: the quote, else the on-demand price. */
 export const usdPerHourOf = (pool: Pool, quote: UsdPerHour | null | undefined): number =>

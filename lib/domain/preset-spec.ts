@@ -3,6 +3,7 @@
  * in `presets`.
  */
 import { z } from 'zod';
+import { presetSettings } from './preset-settings.ts';
 
 /** The stages of a decision, in its order. */
 export const STAGES = [
@@ -35,12 +36,16 @@ const stageRefs = Object.fromEntries(STAGES.map((stage) => [stage, policyRef.opt
 
 export const presetSpec = z.strictObject({
   about: z.string().max(200).optional().describe('One line for lists.'),
+  source: z.string().max(200).optional().describe('Paper and section, or product, that it follows; for lists.'),
   extends: policyName.optional().describe('Preset that decides every stage that is not named here.'),
   forecast: z
     .string()
     .regex(/^[\w][\w.-]{0,63}$/)
     .optional()
     .describe('How prices are forecast where the setting `forecast` is `preset`.'),
+  settings: presetSettings
+    .optional()
+    .describe('Settings of the deployment that several stages read; they hold wherever these are read.'),
   ...stageRefs,
 });
 export type PresetSpec = z.infer<typeof presetSpec>;

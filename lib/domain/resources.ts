@@ -1,4 +1,4 @@
-import { mib, milliCpu, raw, type MiB, type MilliCpu } from '../kernel/units.ts';
+import { add, isPositive, mib, milliCpu, ratio, raw, sub, type MiB, type MilliCpu } from '../kernel/units.ts';
 
 /** Needs of a task, or capacity of an instance. */
 export interface Resources {
@@ -15,6 +15,9 @@ export const RESOURCE_KINDS = ['cpu', 'memory', 'gpus', 'disk'] as const;
 export const KINDS = RESOURCE_KINDS.length;
 
 export const NO_RESOURCES: Resources = { cpu: milliCpu(0), memory: mib(0), gpus: 0, disk: mib(0) };
+
+/** Plain number of thousandths of a vCPU, as sums over groups and limits count them. */
+export const milliCpuIn = ({ cpu }: Pick<Resources, 'cpu'>): number => raw(cpu);
 
 /** As numbers in the order of RESOURCE_KINDS (mCPU, MiB, count, MiB): for hot loops. */
 export const vector = (r: Resources): readonly [number, number, number, number] => [
@@ -45,17 +48,17 @@ export const times = (r: Resources, n: number): Resources => fromVector(vector(r
 
 // Resources are named only here, and written out: these functions run for every attempt in every cycle.
 export const plusResources = (a: Resources, b: Resources): Resources => ({
-  cpu: milliCpu(raw(a.cpu) + raw(b.cpu)),
-  memory: mib(raw(a.memory) + raw(b.memory)),
+  cpu: add(a.cpu, b.cpu),
+  memory: add(a.memory, b.memory),
   gpus: a.gpus + b.gpus,
-  disk: mib(raw(a.disk) + raw(b.disk)),
+  disk: add(a.disk, b.disk),
 });
 
 export const minusResources = (a: Resources, b: Resources): Resources => ({
-  cpu: milliCpu(raw(a.cpu) - raw(b.cpu)),
-  memory: mib(raw(a.memory) - raw(b.memory)),
+  cpu: sub(a.cpu, b.cpu),
+  memory: sub(a.memory, b.memory),
   gpus: a.gpus - b.gpus,
-  disk: mib(raw(a.disk) - raw(b.disk)),
+  disk: sub(a.disk, b.disk),
 });
 
 /** Free resources, mutable while packing. */
@@ -63,10 +66,10 @@ export type Filling = { -readonly [K in keyof Resources]: Resources[K] };
 
 /** `minusResources`, in place. */
 export function takeFrom(free: Filling, { cpu, memory, gpus, disk }: Resources): void {
-  free.cpu = milliCpu(raw(free.cpu) - raw(cpu));
-  free.memory = mib(raw(free.memory) - raw(memory));
+  free.cpu = sub(free.cpu, cpu);
+  free.memory = sub(free.memory, memory);
   free.gpus -= gpus;
-  free.disk = mib(raw(free.disk) - raw(disk));
+  free.disk = sub(free.disk, disk);
 }
 
 /** Adds the kinds to those of `rows` from `at` on: for sums and tables in one array. */
@@ -86,23 +89,25 @@ export const fitsFrom = (rows: Float64Array, at: number, free: Resources): boole
 
 /** True if `need` fits into `free`, with a tolerance for rounding of fractions. */
 export const fits = (need: Resources, free: Resources): boolean =>
-  raw(need.cpu) <= raw(free.cpu) + SLACK &&
-  raw(need.memory) <= raw(free.memory) + SLACK &&
+  isWithin(need.cpu, free.cpu) &&
+  isWithin(need.memory, free.memory) &&
   need.gpus <= free.gpus + SLACK &&
-  raw(need.disk) <= raw(free.disk) + SLACK;
+  isWithin(need.disk, free.disk);
 
-/** What sums of fractions may be off by. */
+/** Rounding error that sums of fractions may have. */
 export const SLACK = 1e-6;
+
+const isWithin = <Q extends MilliCpu | MiB>(need: Q, free: Q): boolean => raw(need) <= raw(free) + SLACK;
 
 /** Number of times that `need` fits into `free`. */
 export const countFits = (need: Resources, free: Resources): number =>
   Math.max(
     0,
     Math.min(
-      countOf(raw(need.cpu), raw(free.cpu)),
-      countOf(raw(need.memory), raw(free.memory)),
-      countOf(need.gpus, free.gpus),
-      countOf(raw(need.disk), raw(free.disk)),
+      countOf(need.cpu, free.cpu),
+      countOf(need.memory, free.memory),
+      need.gpus > 0 ? wholesIn(free.gpus / need.gpus) : Infinity,
+      countOf(need.disk, free.disk),
     ),
   );
 
@@ -120,17 +125,20 @@ export function countInVector(need: readonly number[], free: readonly number[]):
 export const machinesFor = (sum: ArrayLike<number>, capacity: Resources): number =>
   vector(capacity).reduce((most, c, k) => Math.max(most, c > 0 ? Math.ceil((sum[k] ?? 0) / c - 1e-9) : 0), 0);
 
-const countOf = (need: number, free: number): number => (need > 0 ? Math.floor(free / need + 1e-9) : Infinity);
+const wholesIn = (times: number): number => Math.floor(times + 1e-9);
+const countOf = <Q extends MilliCpu | MiB>(need: Q, free: Q): number =>
+  isPositive(need) ? wholesIn(ratio(free, need)) : Infinity;
 
 /**
  * Dominant share: the largest fraction of `capacity` that `need` takes, over all resources. Costs are attributed by it.
  */
 export const dominantShare = (need: Resources, capacity: Resources): number =>
   Math.max(
-    shareOf(raw(need.cpu), raw(capacity.cpu)),
-    shareOf(raw(need.memory), raw(capacity.memory)),
+    amountShare(need.cpu, capacity.cpu),
+    amountShare(need.memory, capacity.memory),
     shareOf(need.gpus, capacity.gpus),
-    shareOf(raw(need.disk), raw(capacity.disk)),
+    amountShare(need.disk, capacity.disk),
   );
 
 const shareOf = (need: number, capacity: number): number => (need === 0 ? 0 : need / Math.max(capacity, 1e-12));
+const amountShare = <Q extends MilliCpu | MiB>(need: Q, capacity: Q): number => shareOf(raw(need), raw(capacity));

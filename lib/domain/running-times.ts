@@ -31,6 +31,10 @@ const timeOf = (bin: number): number => (2 * RATIO ** bin) / (RATIO + 1);
 export function withTime(times: RunningTimes | undefined, runtimeS: Seconds): RunningTimes {
   const bin = binOf(raw(runtimeS));
   if (times === undefined) return { count: 1, sumS: runtimeS, first: bin, counts: [1] };
+  const [count, sumS] = [times.count + 1, add(times.sumS, runtimeS)];
+  const known = times.counts[bin - times.first];
+  // Most times fall in a bin that is there.
+  if (known !== undefined) return { ...times, count, sumS, counts: times.counts.with(bin - times.first, known + 1) };
   const last = times.first + times.counts.length - 1;
   const to = Math.max(last, bin);
   const least = to - MAX_BINS + 1;
@@ -38,7 +42,7 @@ export function withTime(times: RunningTimes | undefined, runtimeS: Seconds): Ru
   const counts = Array.from({ length: to - first + 1 }, () => 0);
   times.counts.forEach((n, i) => addTo(counts, Math.max(times.first + i, first) - first, n));
   addTo(counts, Math.max(bin, first) - first, 1);
-  return { count: times.count + 1, sumS: add(times.sumS, runtimeS), first, counts };
+  return { count, sumS, first, counts };
 }
 
 const addTo = (counts: number[], at: number, n: number): void => {
@@ -47,6 +51,10 @@ const addTo = (counts: number[], at: number, n: number): void => {
 
 export const meanTime = ({ sumS, count }: RunningTimes): Seconds => seconds(raw(sumS) / count);
 
+/** Bins in use, ascending: representative time and count. */
+export const binsOf = ({ first, counts }: RunningTimes): readonly (readonly [atS: Seconds, count: number])[] =>
+  counts.flatMap((n, i) => (n === 0 ? [] : [[seconds(timeOf(first + i)), n] as const]));
+
 /** The times as a distribution: a point for each bin in use. */
-export const distributionOfTimes = ({ first, counts }: RunningTimes): Distribution =>
-  distribution(counts.flatMap((n, i) => (n === 0 ? [] : [[timeOf(first + i), n] as const])));
+export const distributionOfTimes = (times: RunningTimes): Distribution =>
+  distribution(binsOf(times).map(([atS, n]) => [raw(atS), n] as const));

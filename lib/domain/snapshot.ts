@@ -1,5 +1,17 @@
 import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
-import { add, between, least, most, sub, ZERO_S, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
+import {
+  add,
+  between,
+  least,
+  most,
+  raw,
+  sub,
+  ZERO_S,
+  ZERO_USD,
+  type EpochMs,
+  type Seconds,
+  type Usd,
+} from '../kernel/units.ts';
 import type { Attempt, Job, JobClass, OwnStops, StageSpec, Task } from './job.ts';
 import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
@@ -51,6 +63,8 @@ export interface RunningTask {
   readonly ownStops?: OwnStops;
   /** Attempts of its task so far, where copies began after it. Absent: it is the last. */
   readonly attempts?: number;
+  /** Claim of its round's outputs: a copy could not succeed. Absent: none is known. */
+  readonly claimed?: NonNullable<Task['claimed']>;
   /**
    * An attempt of the same stage, perhaps ended, with equal progress at any time: remaining work is computed once for
    * both (lib/cycle/state/alike.ts). Absent: none.
@@ -107,6 +121,15 @@ export interface Budget {
   readonly heldUsd: number;
 }
 
+/** Limit of a job and its spending so far, US dollars; null without a limit. */
+export function limitOf(
+  { jobs, spentUsd }: Pick<Snapshot, 'jobs' | 'spentUsd'>,
+  id: JobId,
+): Pick<Budget, 'limitUsd' | 'spentUsd'> | null {
+  const limit = jobs.get(id)?.spec.maxCostUsd ?? null;
+  return limit === null ? null : { limitUsd: raw(limit), spentUsd: raw(spentUsd.get(id) ?? ZERO_USD) };
+}
+
 export type Period = 'day' | 'month';
 
 /** A limit on what the whole deployment spends, US dollars. */
@@ -134,10 +157,11 @@ export interface SetAside {
   readonly detail: string;
 }
 
-/** Of the last jobs with a deadline that ended, how many were late. */
-export interface Lateness {
-  readonly ended: number;
-  readonly late: number;
+/** Tasks that wait for a time: an earliest start, or the end of a back-off. */
+export interface PostponedGroup {
+  /** The tasks as they would wait then. */
+  readonly group: PendingGroup;
+  readonly fromMs: EpochMs;
 }
 
 /** One consistent picture of the world; the only input of the pure stages besides forecasts and configuration. */
@@ -150,6 +174,8 @@ export interface Snapshot {
   /** Waiting tasks with earlier attempts, of jobs that may start something. */
   readonly tasks: readonly Task[];
   readonly groups: readonly PendingGroup[];
+  /** What waits for a time, not among `groups`. Absent: nothing. */
+  readonly postponed?: readonly PostponedGroup[];
   readonly running: readonly RunningTask[];
   readonly blocked: readonly BlockedJob[];
   /** In the order of arrival. */
@@ -162,8 +188,6 @@ export interface Snapshot {
   readonly limits: Limits;
   /** Limits of the whole deployment; absent: none. */
   readonly spendingLimits?: readonly SpendingLimit[];
-  /** Absent: none has ended. */
-  readonly lateness?: Lateness;
   /** Parts found already. Absent, or of another snapshot: parts are searched when asked for. */
   readonly parts?: SnapshotParts;
 }
@@ -194,6 +218,7 @@ type Parted = Pick<Snapshot, 'running' | 'instances'>;
 export class SnapshotParts {
   readonly #of: Parted;
   #byJob: ReadonlyMap<JobId, readonly RunningTask[]> | null = null;
+  #copied: ReadonlyMap<string, readonly RunningTask[]> | null = null;
   #running: RunningParts | null;
   #instances: InstanceParts | null;
 
@@ -211,6 +236,11 @@ export class SnapshotParts {
 
   get byJob(): ReadonlyMap<JobId, readonly RunningTask[]> {
     return (this.#byJob ??= Map.groupBy(this.#of.running, (r) => r.attempt.job));
+  }
+
+  /** Live attempts of tasks that have had a copy, by task, each list in the snapshot's order. */
+  get copied(): ReadonlyMap<string, readonly RunningTask[]> {
+    return (this.#copied ??= Map.groupBy(this.#of.running.filter(hasHadCopy), (r) => taskOf(r.attempt)));
   }
 
   get running(): RunningParts {
@@ -250,15 +280,20 @@ export const withParts = (snapshot: Snapshot): Snapshot =>
 /** Running tasks of each job, in the snapshot's order. */
 export const runningByJob = (of: WithParts): ReadonlyMap<JobId, readonly RunningTask[]> => partsOf(of).byJob;
 
+/** Of several live attempts of a task each has had a copy or is one. */
+const hasHadCopy = ({ attempt, attempts }: RunningTask): boolean =>
+  attempt.round !== undefined || attempts !== undefined;
+
+const taskOf = ({ job, stage, index }: Attempt): string => `${job}/${stage}/${index}`;
+
 /**
- * Other attempts of its task that hold capacity, those that stop among them. O(what runs of its job) where the task has
- * had a copy, O(1) else.
+ * Other attempts of its task that hold capacity, those that stop among them. O(attempts of the task), after O(running
+ * tasks) once per snapshot where a task has had a copy.
  */
-export function liveBeside(of: WithParts, { attempt, attempts }: RunningTask): readonly RunningTask[] {
-  const { id, job, stage, index, round } = attempt;
-  if (round === undefined && attempts === undefined) return [];
-  const beside = ({ attempt: a }: RunningTask): boolean => a.id !== id && a.stage === stage && a.index === index;
-  return (runningByJob(of).get(job) ?? []).filter(beside);
+export function liveBeside(of: WithParts, running: RunningTask): readonly RunningTask[] {
+  if (!hasHadCopy(running)) return [];
+  const { attempt } = running;
+  return (partsOf(of).copied.get(taskOf(attempt)) ?? []).filter((r) => r.attempt.id !== attempt.id);
 }
 
 export const runningParts = (of: WithParts): RunningParts => partsOf(of).running;

@@ -3,7 +3,7 @@
  * or not. Without this bound, a task that outlived the short part of its forecast would be thought short again at each
  * start.
  */
-import { add, isZero, most, raw, seconds, sub, type EpochMs, type Seconds } from '../kernel/units.ts';
+import { add, excess, isZero, most, raw, seconds, sub, type EpochMs, type Seconds } from '../kernel/units.ts';
 import {
   exceedsRemaining,
   expectRemaining,
@@ -28,7 +28,7 @@ export function begunBy(running: Pick<RunningTask, 'attempt' | 'readS' | 'ranS'>
 export const doneOnceS = ({ keptS, ranS }: Begun): Seconds => (ranS === undefined ? keptS : most(keptS, ranS));
 
 /** Work that the next attempt repeats. */
-const againS = (of: Begun): number => raw(sub(doneOnceS(of), of.keptS));
+const againS = (of: Begun): number => excess(doneOnceS(of), of.keptS);
 
 /** Remaining running time from the saved progress; for a task that never ran, the same distribution. */
 export function workToDo(runtime: Distribution, of: Begun): Distribution {
@@ -45,6 +45,8 @@ export const meanToDo = (runtime: Distribution, of: Begun): number =>
 /** `quantile(workToDo(..), p)`. */
 export const quantileToDo = (runtime: Distribution, of: Begun, p: number): Seconds =>
   add(quantileRemaining(runtime, doneOnceS(of), p), seconds(againS(of)));
+/** The same as a plain number of seconds. */
+export const quantileToDoS = (runtime: Distribution, of: Begun, p: number): number => raw(quantileToDo(runtime, of, p));
 
 /** P(more than `s` of `workToDo(..)`). */
 export const exceedsToDo = (runtime: Distribution, of: Begun, s: Seconds): number =>

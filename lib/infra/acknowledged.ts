@@ -1,9 +1,9 @@
-/** Findings of cdk-nag (pack AwsSolutions) that stay, each with its reason. docs/security.md lists them. */
+/** Accepted findings of cdk-nag (pack AwsSolutions), each with its reason. docs/security.md lists them. */
 import { Stack, Validations } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
 
-/** Rule, or rule with the finding in brackets, and why what it finds is as it should be. */
+/** Reasons by rule, or by rule with the finding in brackets. */
 export type Reasons = Readonly<Record<string, string>>;
 
 export function acknowledge(construct: IConstruct, reasons: Reasons): void {
@@ -11,13 +11,11 @@ export function acknowledge(construct: IConstruct, reasons: Reasons): void {
 }
 
 /**
- * Why the statements of a role name more than one resource, by their `Sid`; `rest` is for statements that the CDK
- * writes, which have none. Only what has a reason is acknowledged, resource by resource: a new wildcard is a new
- * finding.
+ * Reasons why statements of a role name more than one resource, by `Sid`. `rest`: for statements of the CDK, which have
+ * none. Each resource is acknowledged on its own, so a new wildcard is a new finding.
  */
 export function acknowledgeWildcards(role: iam.Role, bySid: Reasons, rest?: string): void {
-  // cdk-nag names a finding by the resource as it is in the template, which is known when references are resolved: in
-  // the validation phase, before plug-ins look.
+  // Validation phase: cdk-nag names findings by the template's resources, which are known once references are resolved.
   role.node.addValidation({
     validate: () => {
       for (const { sid, resources } of statementsOf(role)) {
@@ -34,7 +32,7 @@ export function acknowledgeWildcards(role: iam.Role, bySid: Reasons, rest?: stri
 
 interface Statement {
   readonly sid: string | undefined;
-  /** References written as `<LogicalId.Attribute>`. */
+  /** References are written as `<LogicalId.Attribute>`. */
   readonly resources: readonly string[];
 }
 
@@ -49,7 +47,7 @@ function statementsOf(role: iam.Role): Statement[] {
   });
 }
 
-/** A value of a template in one line: joins joined, references in angle brackets. */
+/** Value of a template in one line, with joins resolved and references in angle brackets. */
 export function flattened(value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null) return String(value);

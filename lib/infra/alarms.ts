@@ -1,6 +1,6 @@
 /**
- * What a person must act on, and whom it is told. Each alarm says in its description what to do. An alarm costs 0.10
- * USD a month for each metric that it looks at, most of what an idle deployment costs: hence few, of one metric each.
+ * Alarms that a person must act on, and their recipients. Each description says what to do. An alarm costs 0.10 USD a
+ * month per metric, most of the cost of an idle deployment; hence few, of one metric each.
  */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -16,12 +16,12 @@ import type { EbbtideMetrics } from './metrics.ts';
 export interface AlarmsProps {
   readonly config: Pick<DeploymentConfig, 'name' | 'budgetUsdPerDay' | 'alarmEmail'>;
   readonly metrics: EbbtideMetrics;
-  /** Where everything ends that failed for good. */
+  /** Queue of messages and events that failed for good. */
   readonly deadLetters: sqs.IQueue;
 }
 
 /**
- * A decision on prices that are older guesses. Spot prices change a few times a day; they are asked for every ten
+ * Age of prices from which decisions are guesses, s. Spot prices change a few times a day and are fetched every ten
  * minutes.
  */
 const STALE_PRICES_S = 3600;
@@ -33,14 +33,14 @@ interface AlarmFacts {
   readonly periods?: number;
   readonly of?: number;
   /**
-   * Without data the alarm stays as it is; default: without data all is well, as nothing is published while nothing is
-   * to do.
+   * True: without data the alarm keeps its state. Default: without data it is OK, because nothing is published while
+   * nothing is to do.
    */
   readonly stays?: true;
 }
 
 export class EbbtideAlarms extends Construct {
-  /** Subscribe to it what else should be told. */
+  /** Topic for further subscribers. */
   readonly topic: sns.Topic;
   readonly all: readonly cloudwatch.Alarm[];
 
@@ -79,7 +79,7 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
   return {
     'leaked-instance': {
       about:
-        'EC2 has instances with the tag of this deployment that its table does not know of. They are ended. Or EC2 refuses to end one that is to be given back. The log of the sweep function says which, and why: look for what made them, lift a termination protection, give back a right.',
+        'EC2 has instances with the tag of this deployment that its table does not know. They are ended. Or EC2 refuses to end an instance. The log of the sweep function says which, and why. Find out what made them, lift a termination protection, or restore a right.',
       metric: metrics.metric('leakedInstances', sum),
       threshold: 1,
     },
@@ -97,15 +97,15 @@ function facts({ config, metrics, deadLetters }: AlarmsProps): Readonly<Record<s
     },
     'held-jobs': {
       about:
-        'No decision can be made on a job: it is held, and all others go on. `ebb status JOB` and the log of the isolate function have the error. Cancel the job, or release it when the cause is mended.',
+        'No decision can be made on a job: it is held, and all others go on. `ebb status JOB` and the log of the isolate function have the error. Cancel the job, or release it when the cause is removed.',
       metric: metrics.metric('heldJobs', max),
       threshold: 1,
-      // Until a person has come: the last look says that none is held any more.
+      // Until a person acts: the last snapshot reports that no job is held any more.
       stays: true,
     },
     'cycle-failing': {
       about:
-        'The scheduling cycle fails again and again, or cannot be started: nothing new is begun. See the logs of the observe and acquire functions, then that of the state machine.',
+        'The scheduling cycle fails again and again, or cannot be started: nothing new starts. See the logs of the observe and acquire functions, then that of the state machine.',
       metric: metrics.metric('cycleFaults', sum),
       threshold: 1,
       periods: 2,

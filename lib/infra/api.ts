@@ -1,4 +1,4 @@
-/** The HTTP API: a REST API in front of the intake and api Lambdas. */
+/** The HTTP API: a REST API in front of the Lambdas intake and api. */
 import { RemovalPolicy } from 'aws-cdk-lib';
 import * as apigateway from 'aws-cdk-lib/aws-apigateway';
 import * as cognito from 'aws-cdk-lib/aws-cognito';
@@ -19,7 +19,7 @@ export interface HttpApiProps {
 }
 
 const STAGE = 'v1';
-/** What to do where a function gave no answer: a submission may have been taken. */
+/** Advice if a function gave no answer: the submission may have been accepted. */
 const AGAIN =
   'Ask again in some seconds, a submission under the same Idempotency-Key; the log of the function has this time and why.';
 
@@ -48,21 +48,21 @@ export class HttpApi extends Construct {
         throttlingBurstLimit: config.requestsPerSecond * 2,
         accessLogDestination: new apigateway.LogGroupLogDestination(accessLog),
         accessLogFormat: apigateway.AccessLogFormat.jsonWithStandardFields(),
-        // Errors only: the access log has every request, and the functions log what they do.
+        // Errors only: the access log has every request, and functions have their own logs.
         loggingLevel: apigateway.MethodLoggingLevel.ERROR,
         dataTraceEnabled: false,
         metricsEnabled: false,
         tracingEnabled: config.traces,
       },
     });
-    // The address is an output under a name that the command line knows (outputs.ts).
+    // The address is a separate output, under a name that the command line knows (outputs.ts).
     this.rest.node.tryRemoveChild('Endpoint');
     this.#routes(props);
     this.#faults();
     this.#acknowledge();
   }
 
-  /** `POST` of the two submission paths goes to intake, everything else to api. */
+  /** Routes: `POST` of the two submission paths goes to intake, everything else to api. */
   #routes({ intake, api }: HttpApiProps): void {
     const [taking, answering] = [new apigateway.LambdaIntegration(intake), new apigateway.LambdaIntegration(api)];
     for (const path of [JOBS_PATH, BATCH_PATH]) {
@@ -86,7 +86,7 @@ export class HttpApi extends Construct {
   }
 
   /**
-   * The gateway's own answers have the form of the handlers' (RFC 9457), also where a function died without one. Types:
+   * Answers of the gateway itself, in the handlers' form (RFC 9457), also if a function died. Types:
    * https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
    */
   #faults(): void {
@@ -123,13 +123,13 @@ export class HttpApi extends Construct {
     say(ResponseType.UNAUTHORIZED, 'unauthorized');
     say(ResponseType.EXPIRED_TOKEN, 'unauthorized');
     say(ResponseType.INVALID_SIGNATURE, 'unauthorized');
-    // The gateway's text says who lacks which right.
+    // Text of the gateway, which names the missing right.
     say(ResponseType.ACCESS_DENIED, 'forbidden');
     say(ResponseType.WAF_FILTERED, 'forbidden');
     say(ResponseType.RESOURCE_NOT_FOUND, 'not-found');
     say(ResponseType.UNSUPPORTED_MEDIA_TYPE, 'media-type');
     say(ResponseType.INTEGRATION_TIMEOUT, 'aws.unavailable', 'the function did not answer within 29 seconds', AGAIN);
-    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable', 'the function could not be asked', AGAIN);
+    say(ResponseType.INTEGRATION_FAILURE, 'aws.unavailable', 'the function could not be invoked', AGAIN);
     say(ResponseType.DEFAULT_5XX, 'aws.unavailable', 'the function ended without an answer', AGAIN);
     say(ResponseType.DEFAULT_4XX, 'usage');
   }
@@ -142,7 +142,7 @@ export class HttpApi extends Construct {
         'A web ACL costs more per month than an idle deployment. Requests are authenticated and throttled; associate an ACL with `api.rest.deploymentStage` if yours must have one.',
       'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
         'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
-      // The same policy where the partition is known.
+      // Same policy under a known partition.
       'AwsSolutions-IAM4[Policy::arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
         'API Gateway writes its logs with one role per region, for which AWS requires this managed policy.',
       ...(this.#auth === 'iam'
@@ -151,12 +151,12 @@ export class HttpApi extends Construct {
     });
   }
 
-  /** Reading everything. Throws `usage` where `auth` is jwt. */
+  /** Permission to read. Throws `usage` if `auth` is jwt. */
   grantRead(grantee: iam.IGrantable): iam.Grant {
     return this.#grant(grantee, [['GET', '/*']]);
   }
 
-  /** Reading, submitting and cancelling. Throws `usage` where `auth` is jwt. */
+  /** Permission to read, submit and cancel. Throws `usage` if `auth` is jwt. */
   grantSubmit(grantee: iam.IGrantable): iam.Grant {
     return this.#grant(grantee, [
       ['GET', '/*'],
@@ -171,7 +171,7 @@ export class HttpApi extends Construct {
   #grant(grantee: iam.IGrantable, calls: readonly (readonly [method: string, path: string])[]): iam.Grant {
     if (this.#auth === 'jwt') {
       throw new EbbError('usage', {
-        what: 'with auth: jwt nobody can be let in by a grant',
+        what: 'with auth: jwt a grant lets nobody in',
         got: 'a right to invoke the API, which a user pool’s authoriser ignores',
         allowed: 'whoever has a token of the user pool in `userPoolArn`; grants are for auth: iam',
         next: 'leave out the grant and give that caller a user of the pool, or set auth to iam',

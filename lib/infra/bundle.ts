@@ -1,14 +1,12 @@
 /**
- * Code of the Lambdas: ES modules made by esbuild, without Docker and without a network. All handlers are
- * bundled at once and share what they have in common, so that the SDK is read and printed once and not once per
- * function: an asset is its handler and those of the shared files that it can reach. What cannot be bundled lies beside
- * it (packages.ts).
+ * Code of the Lambdas: ES modules made by esbuild, without Docker and without a network. All handlers are bundled at
+ * once and share files, so the SDK is parsed and printed once, not once per function. An asset holds its handler and
+ * the shared files that it can reach. Packages that cannot be bundled lie beside it (packages.ts).
  *
- * Where the code comes from, first that is there:
- *  1. `functions/` beside the compiled sources: made by `npm run build`, so that whoever installs the package needs no
- *     esbuild;
- *  2. in a checkout `.cache/functions/<digest>`, if every file that went into it still has the same content;
- *  3. esbuild, which takes seconds. In a checkout the result becomes 2.
+ * Sources of the code, the first that exists:
+ *   1. `functions/` beside the compiled sources, made by `npm run build`: users of the package need no esbuild;
+ *   2. in a checkout `.cache/functions/<digest>`, if every source file still has the same content;
+ *   3. esbuild, which takes seconds. In a checkout the result becomes 2.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,20 +24,20 @@ const HANDLERS = join(ROOT, 'lambdas');
 const PREBUILT = join(ROOT, 'functions');
 const CACHE = join(ROOT, '.cache', 'functions');
 const MANIFEST = 'functions.json';
-/** Kept beside the newest: those of the branches that one goes to and fro between. */
+/** Bundles kept for recent branches. */
 const KEPT = 4;
-/** Of a model's version: what it was judged by stays out of the asset. */
+/** Files of a model's version in the asset; records of its evaluation stay out. */
 const ASKED_FILES = ['model.onnx', 'manifest.json'];
-/** Newer than what CommonJS packages inside the bundle ask for with `require`. */
+/** Definition of `require` for CommonJS packages inside the bundle. */
 const BANNER = "import{createRequire as ebbRequire}from'node:module';const require=ebbRequire(import.meta.url);";
-/** Beside the sources themselves: what decides how imports are found, and the bundler. */
+/** Files besides the sources that decide the result: resolution of imports, and the bundler. */
 const ALSO_DECIDE = ['lib/infra/bundler.ts', 'tsconfig.json', 'package.json', 'node_modules/.package-lock.json'];
 
-/** What a folder of bundled code holds. */
+/** Content of a folder of bundled code. */
 interface Manifest {
-  /** Of the options of the build: another digest, another build. */
+  /** Digest of the build's options. */
   readonly options: string;
-  /** SHA-256 of each file that went into it, by its path below the root. */
+  /** SHA-256 of each source file, by its path below the root. */
   readonly inputs: Readonly<Record<string, string>>;
   /** Files by function, the handler's first. */
   readonly functions: Readonly<Record<string, readonly string[]>>;
@@ -50,7 +48,7 @@ interface Bundles {
   readonly functions: Manifest['functions'];
 }
 
-/** The source of a handler, in the checkout (`.ts`) or in the compiled package (`.js`). */
+/** Source of a handler, in the checkout (`.ts`) or in the compiled package (`.js`). */
 export function handlerFile(name: string): string {
   const file = sourceOf(name);
   if (file !== undefined) return file;
@@ -60,17 +58,15 @@ export function handlerFile(name: string): string {
 const sourceOf = (name: string): string | undefined =>
   ['ts', 'js'].map((extension) => join(HANDLERS, name, `handler.${extension}`)).find((file) => fs.existsSync(file));
 
-/** What beside its code is in an asset. */
+/** Parts of an asset besides its code. */
 export interface AssetParts {
   readonly packaged: readonly PackagedName[];
-  /** Trained models, by the names of their folders. */
+  /** Trained models, by folder name. */
   readonly models: readonly string[];
   readonly platform: Platform;
 }
 
-/**
- * Writes one function's asset into a folder: `index.mjs`, the files that it shares with others, packages and models.
- */
+/** Writes the asset of one function into a folder: `index.mjs`, the files shared with others, packages and models. */
 export function assemble(name: string, folder: string, { packaged, models, platform }: AssetParts): void {
   const { folder: from, functions } = bundles();
   const [handler, ...shared] = invariant(functions[name], `${name} is among the functions that were bundled`);
@@ -81,7 +77,7 @@ export function assemble(name: string, folder: string, { packaged, models, platf
   for (const model of models) copyModel(model, join(folder, 'models', model));
 }
 
-/** Names the code of these functions, whichever of its three places it comes from: other code, another name. */
+/** Digest of the code of these functions, from whichever source it comes. */
 export function codeDigest(names: readonly string[]): string {
   const { folder, functions } = bundles();
   const digest = createHash('sha256');
@@ -90,10 +86,7 @@ export function codeDigest(names: readonly string[]): string {
   return digest.digest('hex').slice(0, 16);
 }
 
-/**
- * ONNX Runtime, for who asks models; who has not installed it (it is large) does without, unless there is a model to
- * ask.
- */
+/** ONNX Runtime for functions that ask models. It is large, so without a model it may be missing. */
 function modelRuntime(models: readonly string[]): readonly PackagedName[] {
   const isNeeded = models.some((model) => modelFolder(model) !== undefined);
   return models.length > 0 && (isNeeded || MODEL_RUNTIME.every(isInstalled)) ? MODEL_RUNTIME : [];
@@ -106,13 +99,13 @@ function copyModel(model: string, to: string): void {
   fs.cpSync(from, to, { recursive: true, filter: isAsked });
 }
 
-/** Beside the sources, or beside `dist` where these are compiled. */
+/** Folder of a model, beside the sources or beside `dist`. */
 const modelFolder = (model: string): string | undefined =>
   [ROOT, join(ROOT, '..')].map((root) => join(root, 'models', model)).find((folder) => fs.existsSync(folder));
 
 let known: Bundles | null = null;
 
-/** Once per process: nobody changes the sources while an app is synthesised. */
+/** Cached per process: sources do not change during synthesis. */
 function bundles(): Bundles {
   known ??= prebuilt() ?? cached() ?? built();
   return known;
@@ -147,7 +140,7 @@ function cachedFolders(): string[] {
 
 function built(): Bundles {
   if (!fs.existsSync(join(ROOT, 'package.json'))) {
-    // Compiled, and packed without `npm run build`: there is no place that is ours to keep it in.
+    // Temporary folder: packed sources without `npm run build` have no place of their own.
     const folder = fs.mkdtempSync(join(tmpdir(), 'ebb-functions-'));
     process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
     bundleAll(folder);
@@ -158,7 +151,8 @@ function built(): Bundles {
   try {
     const manifest = bundleAll(building);
     const folder = join(CACHE, sha256(JSON.stringify(manifest)).slice(0, 24));
-    // Another process may have been as quick, with the same result; or one made it that was then changed and put back.
+    // Removal of an existing folder: another process was faster with the same result, or its sources were changed and
+    // restored.
     fs.rmSync(folder, { recursive: true, force: true });
     fs.renameSync(building, folder);
     for (const old of cachedFolders().slice(KEPT)) fs.rmSync(old, { recursive: true, force: true });
@@ -168,9 +162,7 @@ function built(): Bundles {
   }
 }
 
-/**
- * Bundles for the package, which is used as it is: what went into it does not matter there. Returns how many functions.
- */
+/** Bundles for the package, without digests of sources: it is used as it is. Returns the number of functions. */
 export function prebuild(folder: string): number {
   const { functions } = bundleAll(resolve(folder));
   fs.writeFileSync(join(folder, MANIFEST), JSON.stringify({ functions }));
@@ -202,7 +194,7 @@ const OPTIONS = {
   mainFields: ['module', 'main'],
   external: ['highs', 'onnxruntime-node'] satisfies PackagedName[],
   banner: { js: BANNER },
-  // Names stay, so that a stack trace in a log can be read.
+  // Names are kept, so that stack traces in logs are readable.
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'none',
@@ -225,10 +217,10 @@ function bundled(options: Esbuild.BuildOptions): Esbuild.Metafile {
   });
 }
 
-/** The file and all that it imports, at once or later. */
+/** File and all files that it imports, statically or dynamically. */
 function reachable(entry: string, outputs: ReadonlyMap<string, Esbuild.Metafile['outputs'][string]>): string[] {
   const found = new Set([entry]);
-  // A set gives what is added to it while it is gone through.
+  // Iteration over a set includes entries added meanwhile.
   for (const file of found) {
     const imports = invariant(outputs.get(file), `${file} was written`).imports;
     for (const { path, external } of imports) if (external !== true) found.add(basename(path));
@@ -240,7 +232,7 @@ const handlerNames = (): string[] => fs.readdirSync(HANDLERS).filter((name) => s
 
 const optionsDigest = (): string => sha256(JSON.stringify([OPTIONS, esbuild().version, handlerNames()]));
 
-/** Of a file below the root, by what it holds; of one that is not there, a word that no digest is. */
+/** Digest of a file; `none` if missing. */
 function digestOf(file: string): string {
   try {
     return sha256(fs.readFileSync(join(ROOT, file)));
@@ -254,7 +246,7 @@ const sha256 = (content: string | Buffer): string => createHash('sha256').update
 const manifestIn = (folder: string): Manifest =>
   JSON.parse(fs.readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
 
-/** Asked for only where something must be bundled: a peer that users of a built package need not have. */
+/** Peer dependency, imported only to bundle: users of a built package need not have it. */
 function esbuild(): typeof Esbuild {
   try {
     return createRequire(import.meta.url)('esbuild') as typeof Esbuild;

@@ -1,7 +1,6 @@
 /**
- * What instances and tasks are made of: the ECS cluster, the launch template from which CreateFleet makes each
- * instance, and the roles of instances and tasks. No capacity provider and no Auto Scaling group: Ebbtide decides what
- * is bought.
+ * Resources of instances and tasks: the ECS cluster, the launch template of all instances, and the roles of both. No
+ * capacity provider and no Auto Scaling group: Ebbtide decides what is bought.
  */
 import { RemovalPolicy, Size, Stack, Tags } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
@@ -11,7 +10,7 @@ import * as logs from 'aws-cdk-lib/aws-logs';
 import type * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { imageParameterOf } from '../drivers/aws/fleet/image.ts';
-import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/request-names.ts';
 import type { Arch } from '../domain/pool.ts';
 import { WORK_PREFIX } from '../domain/s3-uri.ts';
 import { secretPrefix } from '../domain/secret-ref.ts';
@@ -21,29 +20,29 @@ import { CHECKPOINT_PREFIX, KEPT_PREFIX } from './data.ts';
 import type { Network } from './network.ts';
 
 export interface CapacityProps {
-  /** The deployment's name. */
+  /** Name of the deployment. */
   readonly name: string;
   readonly arch: Arch;
   readonly network: Network;
   readonly bucket: s3.Bucket;
   readonly logRetention: logs.RetentionDays;
-  /** Whether the output of tasks stays when the stack is deleted. */
+  /** True: output of tasks outlives the stack. */
   readonly keepData: boolean;
 }
 
-/** Tag of every instance: whose it is. The rights to end and tag instances are bound to it. */
+/** Tag of every instance, with its deployment. The rights to end and tag instances are bound to it. */
 export const STACK_TAG = 'ebb:stack';
 
 export class Capacity extends Construct {
   readonly cluster: ecs.Cluster;
   readonly template: ec2.LaunchTemplate;
   readonly instanceRole: iam.Role;
-  /** What the containers themselves may do. Grant it what your jobs need. */
+  /** Role of the containers. Grant it what your jobs need. */
   readonly taskRole: iam.Role;
-  /** Pulls images and writes logs on behalf of tasks. */
+  /** Role that pulls images and writes logs for tasks. */
   readonly executionRole: iam.Role;
   readonly taskLogs: logs.LogGroup;
-  /** Public SSM parameter that names the current ECS-optimised image of the architecture. */
+  /** Public SSM parameter with the current ECS-optimised image of the architecture. */
   readonly imageParameter: string;
 
   constructor(scope: Construct, id: string, props: CapacityProps) {
@@ -60,8 +59,8 @@ export class Capacity extends Construct {
     });
     this.taskLogs = new logs.LogGroup(this, 'TaskLogs', {
       retention: logRetention,
-      // What `ebb logs` serves: the one thing in this stack that is data. Its name is generated, so what is kept is in
-      // nobody's way.
+      // Logs for `ebb logs`, the only data in this stack. The name is generated, so a kept log group blocks no new
+      // deployment.
       removalPolicy: props.keepData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
     });
     this.instanceRole = this.#instanceRole();
@@ -71,10 +70,7 @@ export class Capacity extends Construct {
     this.template = this.#template(props);
   }
 
-  /**
-   * Rights of the ECS agent on an instance, for this cluster only. Not AWS's managed policy: that reaches every
-   * cluster.
-   */
+  /** Role of the ECS agent on an instance, for this cluster only. AWS's managed policy would reach every cluster. */
   #instanceRole(): iam.Role {
     const role = new iam.Role(this, 'InstanceRole', {
       assumedBy: new iam.ServicePrincipal('ec2.amazonaws.com'),
@@ -162,7 +158,7 @@ export class Capacity extends Construct {
         resources: [arnOf(this, 'ssm', `parameter/${prefix}*`)],
       }),
     );
-    // Both as "Required IAM permissions for environment files" has it (ECS Developer Guide, "Task execution IAM role").
+    // Rights as in "Required IAM permissions for environment files" (ECS Developer Guide, "Task execution IAM role").
     role.addToPolicy(
       new iam.PolicyStatement({
         sid: 'ReadEnvironment',
@@ -216,12 +212,12 @@ export class Capacity extends Construct {
 
   #template({ name, network }: CapacityProps): ec2.LaunchTemplate {
     const template = new ec2.LaunchTemplate(this, 'Template', {
-      // Resolved at each launch: an instance bought today has today's patches, without a deployment.
+      // Image resolved at each launch: new instances have current patches without a deployment.
       machineImage: ec2.MachineImage.resolveSsmParameterAtLaunch(this.imageParameter),
       role: this.instanceRole,
       securityGroup: network.securityGroup,
       requireImdsv2: true,
-      // Containers are one hop further away than the agent.
+      // Hop limit of one: containers are one hop further away than the agent.
       httpPutResponseHopLimit: 1,
       instanceMetadataTags: true,
       detailedMonitoring: false,
@@ -243,9 +239,9 @@ export class Capacity extends Construct {
 }
 
 /**
- * Makes the instance one of the cluster's, with its Ebbtide id or launch, and its pool (tags of the launch), as
- * attributes, and stops the Systems Manager agent, for nobody logs in. Containers do not reach the instance's
- * credentials: see the hop limit. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
+ * User data. It registers the instance with the cluster, with its Ebbtide id or launch group and its pool (from tags)
+ * as attributes. It stops the Systems Manager agent, because nobody logs in. The hop limit keeps containers from the
+ * instance's credentials. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html
  */
 const userData = (cluster: string): string => `#!/bin/bash
 set -euo pipefail
@@ -265,7 +261,7 @@ ECS_WARM_POOLS_CHECK=false
 CONFIG
 `;
 
-/** The confused deputy is refused: ECS may take the role for tasks of this account only. */
+/** Condition against the confused deputy: ECS may assume the role only for tasks of this account. */
 const onlyThisAccount = (scope: Construct): Record<string, unknown> => ({
   StringEquals: { 'aws:SourceAccount': Stack.of(scope).account },
   ArnLike: { 'aws:SourceArn': arnOf(scope, 'ecs', '*') },

@@ -1,13 +1,13 @@
 /**
  * The scheduling cycle as an Express state machine (why Express: docs/adr/0009):
  *
- *     Look -> Idle? -> Estimate and Forecast at once -> Solve -> Record -> Act, batch by batch -> Confirm -> Again? -> Look
+ *     Snapshot -> Idle? -> Estimate and Forecast at once -> Solve -> Record -> Act, batch by batch -> Confirm -> Again?
+ *     Again? -> Snapshot or Done
  *
- * Where Estimate or Solve throws or runs out of time, Isolate finds the jobs behind it and decides without them.
+ * If Estimate or Solve throws or runs out of time, Isolate finds the jobs to blame and decides without them.
  *
- * What the steps hand on is described in lib/drivers/aws/cycle/messages.ts; the keys below are those of its schemas.
- * Every step may be repeated: faults that pass are retried with growing, jittered pauses. A cycle that another one has
- * overtaken ends without a fault.
+ * Messages between the steps: lib/drivers/aws/cycle/messages.ts; the keys below are those of its schemas. Every step
+ * may be repeated: passing faults are retried with growing, jittered pauses. A superseded cycle ends without a fault.
  */
 import { ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type * as iam from 'aws-cdk-lib/aws-iam';
@@ -30,27 +30,37 @@ import { ANSWER_S, EXECUTION_S } from '../drivers/aws/cycle/late.ts';
 import { acknowledge, acknowledgeWildcards } from './acknowledged.ts';
 import { factsOf } from './functions.ts';
 
-export const CYCLE_STEPS = ['look', 'estimate', 'forecast', 'solve', 'isolate', 'record', 'act', 'confirm'] as const;
+export const CYCLE_STEPS = [
+  'snapshot',
+  'estimate',
+  'forecast',
+  'solve',
+  'isolate',
+  'record',
+  'act',
+  'confirm',
+] as const;
 export type CycleStep = (typeof CYCLE_STEPS)[number];
 
 export interface CycleProps {
   readonly name: string;
-  /** The steps, and `acquire`, which is told when one has failed for good. */
+  /** The steps, and `acquire`, which receives failures. */
   readonly functions: Readonly<Record<CycleStep | 'acquire', lambda.IFunction>>;
-  /** Batches that are acted on at once. */
+  /** Parallel batches of `act`. */
   readonly concurrency: number;
   readonly logRetention: logs.RetentionDays;
   readonly isTraced: boolean;
 }
 
 /**
- * No step is begun that could pass it, so an execution that is ended by it has met a fault of Step Functions itself.
+ * Time-out of an execution. Steps that could exceed it do not begin, so reaching it is a fault of Step Functions
+ * itself.
  */
 const TIMEOUT = Duration.seconds(EXECUTION_S);
 
-/** Faults that pass, under the names that lib/drivers/aws/lambda/stack.ts gives them. */
+/** Passing faults, under their names in lib/drivers/aws/lambda/stack.ts. */
 const PASSING: readonly ErrorCode[] = ['aws.unavailable', 'too-many-requests', 'conflict'];
-/** Those of the Lambda service itself: "Transient error" in its documentation of Step Functions. */
+/** Faults of the Lambda service itself ("Transient error" in its documentation of Step Functions). */
 const LAMBDA_FAULTS = [
   'Lambda.ServiceException',
   'Lambda.AWSLambdaException',
@@ -59,21 +69,18 @@ const LAMBDA_FAULTS = [
   'Lambda.TooManyRequestsException',
   'Sandbox.Timedout',
   'Lambda.Unknown',
-  // A process that dies, for want of memory or otherwise, is reported as the function's own error.
+  // Death of the process, for example for lack of memory. Lambda reports it as the function's own error.
   'Runtime.ExitError',
 ];
 const FENCED: ErrorCode = 'fenced';
-/**
- * Ends of a step that computes, which a job may be behind: it threw, ran out of time or out of memory. Trying again is
- * vain.
- */
+/** Failures of computing steps that a job may cause: an error, or no time or memory left. A retry would not help. */
 const COMPUTING_FAULTS = ['internal' satisfies ErrorCode, 'Sandbox.Timedout', 'Runtime.ExitError'];
-/** In place of a reference to an estimate, where none could be made. */
+/** Placeholder for the reference to a missing estimate. */
 const NOT_ESTIMATED = 'none';
 
 const machineName = (name: string): string => `${name}-cycle`;
 
-/** Known before the machine is made: its own steps name it, to go on in another execution. */
+/** ARN before the machine exists: its own steps use it to continue in another execution. */
 export const cycleArn = (scope: Construct, name: string): string =>
   Stack.of(scope).formatArn({
     service: 'states',
@@ -89,7 +96,7 @@ export class Cycle extends Construct {
   constructor(scope: Construct, id: string, props: CycleProps) {
     super(scope, id);
     this.log = new logs.LogGroup(this, 'Log', {
-      // Names that begin so need no entry in the account's resource policy for logs, which is limited in size.
+      // Prefix of log groups that need no entry in the account's resource policy for logs, which is limited in size.
       logGroupName: `/aws/vendedlogs/states/${machineName(props.name)}`,
       retention: props.logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -100,7 +107,7 @@ export class Cycle extends Construct {
       definitionBody: sfn.DefinitionBody.fromChainable(this.#definition(props)),
       timeout: TIMEOUT,
       tracingEnabled: props.isTraced,
-      // Data of jobs is in the table, and not in logs.
+      // No execution data: data of jobs belongs in the table, not in logs.
       logs: { destination: this.log, level: sfn.LogLevel.ERROR, includeExecutionData: false },
     });
     acknowledge(this.machine, {
@@ -126,26 +133,26 @@ export class Cycle extends Construct {
           lambdaFunction: functions[name],
           payloadResponseOnly: true,
           retryOnServiceExceptions: false,
-          // So it is the Lambda service that says that a function was late, which is tried again; this one ends a wait
-          // for an answer that never comes, which is not.
+          // Time-out beyond the function's own. So Lambda reports a late function, which is retried; this one only ends
+          // a wait without an answer, which is not.
           taskTimeout: sfn.Timeout.duration(Duration.seconds(factsOf(name).timeoutS + ANSWER_S)),
           ...options,
         }),
       );
-    // The place of an execution that fails is freed at once: nothing would be started for five minutes else.
+    // Release of a failed execution's place; otherwise nothing would start for five minutes.
     const giveUp = step('acquire', 'GiveUp', { payload: picked(gaveUpInput), resultPath: sfn.JsonPath.DISCARD })
       .addCatch(failed, { resultPath: sfn.JsonPath.DISCARD })
       .next(failed);
     const caught = <S extends LambdaInvoke | sfn.Parallel | sfn.Map>(state: S): S => {
       state.addCatch(overtaken, { errors: [FENCED] });
       state.addCatch(giveUp, { resultPath: '$.fault' });
-      // Which `States.ALL` does not mean ("Handling errors in Step Functions workflows").
+      // Error that `States.ALL` does not cover ("Handling errors in Step Functions workflows").
       state.addCatch(giveUp, { errors: ['States.DataLimitExceeded'], resultPath: '$.fault' });
       return state;
     };
 
     const began = { began: '$$.Execution.StartTime' };
-    const look = caught(step('look', 'Look', { payload: picked(cycleStart, began) }));
+    const snapshot = caught(step('snapshot', 'Snapshot', { payload: picked(cycleStart, began) }));
     const record = caught(step('record', 'Record'));
     const isolate = caught(
       step('isolate', 'Isolate', { payload: picked(isolateInput, { market: '$.forecasts.market' }) }),
@@ -173,7 +180,7 @@ export class Cycle extends Construct {
       new sfn.Map(this, 'Act', {
         itemsPath: '$.batches',
         itemSelector: picked(actInput, { batch: '$$.Map.Item.Value' }).value as Record<string, unknown>,
-        // EC2 and ECS throttle an account, not a caller.
+        // Limit of parallel batches: EC2 and ECS throttle an account, not a caller.
         maxConcurrency: concurrency,
         resultPath: '$.acted',
       }).itemProcessor(step('act', 'ActOnBatch')),
@@ -181,7 +188,7 @@ export class Cycle extends Construct {
     const times = { ...began, entered: '$$.State.EnteredTime' };
     const confirm = caught(step('confirm', 'Confirm', { payload: picked(confirmInput, times) }));
     const again = new sfn.Choice(this, 'Again?')
-      .when(sfn.Condition.booleanEquals('$.again', true), look)
+      .when(sfn.Condition.booleanEquals('$.again', true), snapshot)
       .otherwise(done);
     record.next(act).next(confirm).next(again);
     const work = forecasts.next(
@@ -189,7 +196,7 @@ export class Cycle extends Construct {
         .when(sfn.Condition.stringEquals('$.forecasts.runtime', NOT_ESTIMATED), isolate)
         .otherwise(solve.next(record)),
     );
-    return look.next(
+    return snapshot.next(
       new sfn.Choice(this, 'Idle?').when(sfn.Condition.booleanEquals('$.idle', true), done).otherwise(work),
     );
   }
@@ -200,7 +207,7 @@ interface StepOptions {
   readonly resultPath?: string;
 }
 
-/** The keys of a step's input, each from where it lies in the state. */
+/** Keys of a step's input, each with its place in the state. */
 function picked(schema: z.ZodObject, places: Readonly<Record<string, string>> = {}): sfn.TaskInput {
   const keys = Object.keys(schema.shape);
   return sfn.TaskInput.fromObject(

@@ -1,7 +1,4 @@
-/**
- * One dashboard, money above and health below: each costs 3 USD a month beyond the three that an account has for
- * nothing.
- */
+/** The dashboard: money above, health below. A dashboard costs 3 USD a month beyond an account's three free ones. */
 import { Duration } from 'aws-cdk-lib';
 import type * as apigateway from 'aws-cdk-lib/aws-apigateway';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -19,7 +16,7 @@ export interface DashboardProps {
   readonly alarms: EbbtideAlarms;
   readonly deadLetters: sqs.IQueue;
   readonly rest: apigateway.RestApi;
-  /** Logs of the functions that book money. */
+  /** Logs of the functions that book costs. */
   readonly booking: readonly ILogGroup[];
 }
 
@@ -77,7 +74,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
   return [
     [
       new cloudwatch.AlarmStatusWidget({
-        title: 'What a person must act on',
+        title: 'Alarms for a person to act on',
         alarms: [...alarms.all],
         width: 2 * HALF,
         height: 3,
@@ -113,7 +110,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
     [held(booking, `The same by pool: the ${EXPECTED_POOLS} with most to expect`, { by: 'pool', width: 2 * HALF })],
     [
       graph('Age of prices, seconds', { left: [metrics.metric('priceAge', { statistic: cloudwatch.Stats.MAXIMUM })] }),
-      graph('Executions that failed or were not started; what AWS denied; launches that are invalid; jobs held', {
+      graph('Failed or unstarted executions; denied effects; invalid launches; held jobs', {
         left: [sum(metrics, 'cycleFaults'), sum(metrics, 'effectsDenied'), sum(metrics, 'launchesInvalid')],
         right: [metrics.metric('heldJobs', { statistic: cloudwatch.Stats.MAXIMUM })],
       }),
@@ -123,7 +120,7 @@ function health({ metrics, alarms, deadLetters, rest, booking }: DashboardProps)
 }
 
 const failures = ({ deadLetters, rest }: Pick<DashboardProps, 'deadLetters' | 'rest'>): cloudwatch.IWidget[] => [
-  graph('Dead letters that lie there', {
+  graph('Dead letters in the queue', {
     left: [
       deadLetters.metricApproximateNumberOfMessagesVisible({
         statistic: cloudwatch.Stats.MAXIMUM,
@@ -132,7 +129,7 @@ const failures = ({ deadLetters, rest }: Pick<DashboardProps, 'deadLetters' | 'r
     ],
     leftYAxis: { min: 0 },
   }),
-  graph('Requests that failed by no fault of the caller’s (5xx), per hour', {
+  graph('Failed requests that are not the caller’s fault (5xx), per hour', {
     left: [rest.metricServerError({ statistic: cloudwatch.Stats.SUM, period: HOUR })],
     leftYAxis: { min: 0 },
   }),
@@ -143,8 +140,7 @@ const heading = (title: string): cloudwatch.IWidget[] => [
 ];
 
 /**
- * Sums of the lines that lib/drivers/aws/metrics/measures.ts writes: a metric for each job or owner would cost 0.30 USD
- * a month.
+ * Sums of log lines from lib/drivers/aws/metrics/measures.ts. A metric per job or owner would cost 0.30 USD a month.
  */
 const booked = (
   logs: readonly ILogGroup[],
@@ -158,7 +154,7 @@ const booked = (
     queryLines: [
       `filter message = "${BOOKED}"`,
       'fields coalesce(job, "(idle)") as job, coalesce(owner, "(idle)") as owner',
-      `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
+      `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(speculativeUsd) as speculative, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
       'sort total desc',
       `limit ${of.limit ?? 20}`,
     ],
@@ -167,8 +163,7 @@ const booked = (
   });
 
 /**
- * Interruptions as forecast and as they came, capacity and price apart, out of lines that
- * lib/drivers/aws/metrics/measures.ts writes.
+ * Forecast and observed interruptions, capacity and price apart, from log lines of lib/drivers/aws/metrics/measures.ts.
  */
 const held = (
   logs: readonly ILogGroup[],

@@ -1,12 +1,12 @@
 /**
- * What must outlive every change of code: the table and the bucket. Alone in its construct and, in the app of this
- * repository, in its own stack, so that deploying, rolling back or deleting the rest never touches data.
+ * Data that outlives every change of code: the table and the bucket. They have their own construct, and in this
+ * repository's app their own stack. So deploying, rolling back or deleting the rest never touches data.
  */
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
 import * as s3 from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
-import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/request-names.ts';
 import { LIFE_DAYS } from '../drivers/aws/store/expiry.ts';
 import {
   ARCHIVE_PREFIX,
@@ -22,34 +22,31 @@ import { invariant } from '../kernel/errors.ts';
 import { acknowledge } from './acknowledged.ts';
 
 export interface EbbtideDataProps {
-  /** Whether table and bucket stay when their stack is deleted. Default: they stay. */
+  /** True: table and bucket outlive their stack. Default: true. */
   readonly keepData?: boolean;
-  /**
-   * ARN of the stream of a table that was restored from this one, to be used in its place. Default: the table made
-   * here.
-   */
+  /** Stream ARN of a table that was restored from this one and replaces it. Default: the table made here. */
   readonly restoredTable?: string;
-  /** Days that specifications are kept after the end of their jobs. Default: the setting's. */
+  /** Days that specifications are kept after their jobs end. Default: the setting's. */
   readonly historyDays?: number;
 }
 
-/** Objects of one cycle, handed from step to step; of no use a minute later. */
+/** Objects that steps of one cycle pass on; useless a minute later. */
 export const CYCLE_PREFIX = 'cycle/';
-/** What tasks keep between attempts. */
+/** Checkpoints of tasks. */
 export const CHECKPOINT_PREFIX = 'checkpoints/';
-/** Marks that a checkpoint was written; an event of each goes to `observe`. */
+/** Marks of written checkpoints. Their events go to `observe`. */
 export const KEPT_PREFIX = 'kept/';
-/** Overwritten and deleted objects can be had back this long. */
+/** Days in which overwritten and deleted objects can be recovered. */
 const OLD_VERSIONS_DAYS = 7;
-/** Before that S3 takes nothing to infrequent access. */
+/** Shortest age for infrequent access, days. */
 const ARCHIVE_DAYS = 30;
-/** What one attempt is told is read within minutes. */
+/** Days that orders and environments of attempts are kept; they are read within minutes. */
 const NOTE_DAYS = 7;
-/** A checkpoint that nobody wrote anew for so long belongs to a job that is over. */
+/** Days after which an unchanged checkpoint belongs to a finished job. */
 const CHECKPOINT_DAYS = 30;
 
 export class EbbtideData extends Construct {
-  /** The table in use: the one made here, or the restored one. */
+  /** Table in use: the one made here, or the restored one. */
   readonly table: Pick<dynamodb.ITable, 'tableName' | 'tableArn'> & { readonly tableStreamArn?: string | undefined };
   readonly bucket: s3.Bucket;
 
@@ -70,7 +67,7 @@ export class EbbtideData extends Construct {
   }
 }
 
-/** The table of lib/drivers/aws/store/keys.ts, which is also what the tests create. */
+/** Table of lib/drivers/aws/store/keys.ts; tests create the same one. */
 function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPolicy): dynamodb.Table {
   const definition = tableDefinition('described');
   const attribute = (name: string | undefined): dynamodb.Attribute => {
@@ -94,7 +91,7 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
     ...keys(definition.KeySchema),
     billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-    // The AWS-owned key costs nothing; a key of your own is billed per month and per request.
+    // AWS-owned key, which is free. A key of your own is billed per month and per request.
     encryption: dynamodb.TableEncryption.DEFAULT,
     timeToLiveAttribute: 'ttl',
     stream: dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
@@ -112,8 +109,8 @@ function tableOf(scope: Construct, keepData: boolean, removalPolicy: RemovalPoli
 }
 
 /**
- * A table that was restored beside the one made here. That one stays as it is, to go back to. Its name and ARNs stay
- * exported: a stack that still imports them could not be updated otherwise.
+ * Table that was restored beside the one made here. The latter stays, to go back to. Its name and ARNs stay exported,
+ * because stacks that still import them could not be updated otherwise.
  */
 function adopted(
   scope: Construct,
@@ -149,28 +146,28 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
         expiration: Duration.days(KEEP_SUPERSEDED_DAYS),
       },
       { id: 'commits', prefix: COMMITS_PREFIX, expiration: Duration.days(KEEP_COMMITS_DAYS) },
-      // By their age: S3 does not know when a job ends (docs/aws-store.md, "What ages out").
+      // Expiry by age: S3 does not know when a job ends (docs/aws-store.md, "What ages out").
       { id: 'specs', prefix: SPECS_PREFIX, expiration: Duration.days(historyDays + LIFE_DAYS) },
       { id: 'kept', prefix: KEPT_PREFIX, expiration: Duration.days(CHECKPOINT_DAYS) },
       {
         id: 'checkpoints',
         prefix: CHECKPOINT_PREFIX,
         expiration: Duration.days(CHECKPOINT_DAYS),
-        // Written anew every minute or so: old ones would cost more than the instances that write them.
+        // Old versions of objects that change every minute would cost more than the instances that write them.
         noncurrentVersionExpiration: Duration.days(1),
       },
       { id: 'orders', prefix: ORDERS, expiration: Duration.days(NOTE_DAYS) },
       {
         id: 'environments',
         prefix: ENVIRONMENTS,
-        // The agent reads it when the task starts, at once: the instance is up.
+        // One day: the agent reads the file when the task starts.
         expiration: Duration.days(1),
         noncurrentVersionExpiration: Duration.days(1),
       },
       {
         id: 'archive',
         prefix: ARCHIVE_PREFIX,
-        // Objects below 128 KiB would cost more there, and S3 leaves them here by itself.
+        // Small objects stay: below 128 KiB the other class costs more, and S3 does not move them.
         transitions: [
           { storageClass: s3.StorageClass.INFREQUENT_ACCESS, transitionAfter: Duration.days(ARCHIVE_DAYS) },
         ],
@@ -178,13 +175,13 @@ function bucketOf(scope: Construct, removalPolicy: RemovalPolicy, historyDays: n
       {
         id: 'old-versions',
         noncurrentVersionExpiration: Duration.days(OLD_VERSIONS_DAYS),
-        // Deletion markers of which no version is left.
+        // Deletion markers without versions.
         expiredObjectDeleteMarker: true,
         abortIncompleteMultipartUploadAfter: Duration.days(1),
       },
     ],
   });
-  // Not by `eventBridgeEnabled`: that would add a function of the CDK's with rights over every bucket.
+  // No `eventBridgeEnabled`: it would add a function of the CDK with rights over every bucket.
   const resource = bucket.node.defaultChild as s3.CfnBucket;
   resource.notificationConfiguration = { eventBridgeConfiguration: { eventBridgeEnabled: true } };
   return bucket;

@@ -1,8 +1,7 @@
 /**
- * What is asked while the stack is being made: first whether the region has what the configuration wants to buy, and,
- * as soon as the function that fetches prices is there, the prices themselves, so that the first job is not refused for
- * lack of them. Both fail the deployment with the key of the configuration and what to do, and both can be asked any
- * number of times.
+ * Questions during deployment. First: does the region offer what the configuration wants to buy? Then, as soon as their
+ * function exists: prices, so that the first job is not refused for lack of them. Failures fail the deployment, with
+ * the key and the remedy. Both questions can be repeated.
  */
 import { CustomResource, Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
@@ -17,7 +16,7 @@ export interface DeployingProps {
   readonly functions: { readonly check: EbbtideFunction; readonly prices: EbbtideFunction };
 }
 
-/** CloudFormation waits an hour for an answer if it is not told otherwise. */
+/** Longest wait for an answer; CloudFormation's default is an hour. */
 const PATIENCE = Duration.minutes(3);
 
 export class Deploying extends Construct {
@@ -45,7 +44,7 @@ export class Deploying extends Construct {
       serviceToken: functions.prices.functionArn,
       resourceType: 'Custom::EbbtidePrices',
       serviceTimeout: PATIENCE,
-      // Asked again when these change: a family that is new has no price yet.
+      // Properties whose change repeats the question: a new family has no price yet.
       properties: { Families: [...families], Zones: zones, ...reserved },
     });
     this.prices.node.addDependency(this.check);

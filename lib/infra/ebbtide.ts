@@ -5,8 +5,8 @@
  *     ebbtide.grantSubmit(role);
  *     ebbtide.metricQueueDepth().createAlarm(this, 'TooMuchWaiting', { threshold: 1000, evaluationPeriods: 3 });
  *
- * Every part is public (`api`, `capacity`, `functions`, `cycle`, ...), down to the CloudFormation resource of each
- * through `node.defaultChild`: what the properties do not offer can be changed there.
+ * All parts are public (`api`, `capacity`, `functions`, `cycle`, ...), and so is each CloudFormation resource through
+ * `node.defaultChild`. Change there what the properties do not offer.
  */
 import { Duration, Stack, Token } from 'aws-cdk-lib';
 import type * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
@@ -20,14 +20,8 @@ import { EbbtideAlarms } from './alarms.ts';
 import { HttpApi } from './api.ts';
 import { codeDigest } from './bundle.ts';
 import { Capacity } from './cluster.ts';
-import {
-  architectureOf,
-  checkedDeployment,
-  historyDaysOf,
-  mappingOf,
-  type DeploymentConfig,
-  type DeploymentConfigInput,
-} from './config.ts';
+import { historyDaysOf, type DeploymentConfig, type DeploymentConfigInput } from './config.ts';
+import { architectureOf, checkedDeployment, mappingOf } from './config-rules.ts';
 import { Cycle, CYCLE_STEPS, cycleArn } from './cycle.ts';
 import { EbbtideDashboard } from './dashboard.ts';
 import { EbbtideData } from './data.ts';
@@ -50,11 +44,10 @@ import { deployedVersion } from './version.ts';
 
 export interface EbbtideProps extends Omit<DeploymentConfigInput, 'account' | 'region' | 'vpc'> {
   /**
-   * Table and bucket, if they are to be in a stack of their own. Default: made here, and kept (`keepData`) when the
-   * stack is deleted.
+   * Table and bucket, for a stack of their own. Default: made here, and kept (`keepData`) when the stack is deleted.
    */
   readonly data?: EbbtideData;
-  /** Where instances are: a VPC of your app, or what the configuration file can say. Default: a new one. */
+  /** VPC of your app, or a value as in the configuration file. Default: a new VPC. */
   readonly vpc?: AnyVpc | DeploymentConfigInput['vpc'];
 }
 
@@ -70,7 +63,7 @@ export class Ebbtide extends Construct {
   /** One-off schedules. */
   readonly schedules: Schedules;
   readonly triggers: Triggers;
-  /** What the deployment asks of the region while it is made. */
+  /** Questions to the region during deployment. */
   readonly deploying: Deploying;
   readonly metrics: EbbtideMetrics;
   readonly alarms: EbbtideAlarms;
@@ -78,11 +71,11 @@ export class Ebbtide extends Construct {
   /** Address, dashboard, cycle and queues, as outputs of the stack. */
   readonly outputs: EbbtideOutputs;
 
-  /** Throws `usage`, with every finding, when the properties are not those of a deployment. */
+  /** Throws `usage` with all findings if the properties are invalid. */
   constructor(scope: Construct, id: string, props: EbbtideProps = {}) {
     super(scope, id);
     const where = `Ebbtide at ${this.node.path}`;
-    // What is read from a file has this type by assertion only.
+    // Check of the type, which input from a file has by assertion only.
     mappingOf(props, where);
     const { data, vpc, ...given } = props;
     const isOwnVpc = isVpc(vpc);
@@ -91,7 +84,7 @@ export class Ebbtide extends Construct {
       where,
     );
     const { config } = this;
-    // The numbers of the enumeration are those of days.
+    // Values of this enumeration are days.
     const logRetention: logs.RetentionDays = config.retentionDays;
     this.data =
       data ??
@@ -147,14 +140,14 @@ export class Ebbtide extends Construct {
       metrics: this.metrics,
       deadLetters: this.trigger.deadLetters,
     });
-    const { look, record, confirm } = this.functions;
+    const { snapshot, record, confirm } = this.functions;
     this.dashboard = new EbbtideDashboard(this, 'Dashboard', {
       config,
       metrics: this.metrics,
       alarms: this.alarms,
       deadLetters: this.trigger.deadLetters,
       rest: this.api.rest,
-      booking: [look, record, confirm].map((f) => f.logGroup),
+      booking: [snapshot, record, confirm].map((f) => f.logGroup),
     });
     this.outputs = new EbbtideOutputs(this, 'Outputs', {
       name: config.name,
@@ -164,22 +157,22 @@ export class Ebbtide extends Construct {
     });
   }
 
-  /** Lets somebody ask, through the API. Throws `usage` where `auth` is jwt: tokens decide there. */
+  /** Permission to read through the API. Throws `usage` if `auth` is jwt: tokens decide there. */
   grantRead(grantee: iam.IGrantable): iam.Grant {
     return this.api.grantRead(grantee);
   }
 
-  /** Lets somebody ask, submit and cancel, through the API. Throws `usage` where `auth` is jwt: tokens decide there. */
+  /** Permission to read, submit and cancel through the API. Throws `usage` if `auth` is jwt: tokens decide there. */
   grantSubmit(grantee: iam.IGrantable): iam.Grant {
     return this.api.grantSubmit(grantee);
   }
 
-  /** Any metric of the deployment. `option` chooses among those that are counted by purchase option. */
+  /** Any metric of the deployment. `option` is for metrics by purchase option. */
   metric(key: MetricKey, props?: cloudwatch.MetricOptions & { readonly option?: PurchaseOption }): cloudwatch.Metric {
     return this.metrics.metric(key, props);
   }
 
-  /** Tasks that wait. */
+  /** Waiting tasks. */
   metricQueueDepth(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.metrics.metric('queueDepth', props);
   }
@@ -189,7 +182,7 @@ export class Ebbtide extends Construct {
     return this.metrics.spendRate(props);
   }
 
-  /** Percent of the on-demand price that is not paid. */
+  /** Share of the on-demand price that is saved, percent. */
   metricSavings(props?: cloudwatch.MetricOptions): cloudwatch.MathExpression {
     return this.metrics.savings(props);
   }
@@ -233,7 +226,7 @@ export class Ebbtide extends Construct {
     ) as Record<FunctionName, EbbtideFunction>;
   }
 
-  /** What the Lambdas read with the same schema (lib/drivers/aws/compose/environment.ts). No secret is in it. */
+  /** Environment of the Lambdas, for the schema in lib/drivers/aws/compose/environment.ts. It holds no secret. */
   #environment(stateMachineArn: string): DeployedEnvironment {
     const { config, data, capacity, network, trigger } = this;
     const subset: LambdaConfigInput = {
@@ -264,7 +257,7 @@ export class Ebbtide extends Construct {
       EBB_EXECUTION_ROLE: capacity.executionRole.roleArn,
       EBB_TASK_ROLE: capacity.taskRole.roleArn,
       EBB_VERSION: deployedVersion(),
-      // Without code nothing is handed on.
+      // Placeholder without code: no values are passed between steps then.
       EBB_CODE: Stack.of(this).bundlingRequired ? codeDigest(CYCLE_STEPS) : 'none',
       POWERTOOLS_SERVICE_NAME: config.name,
       POWERTOOLS_METRICS_NAMESPACE: METRIC_NAMESPACE,
@@ -274,7 +267,7 @@ export class Ebbtide extends Construct {
   }
 }
 
-/** Account and region of the stack, where it has any. */
+/** Account and region of the stack, if known. */
 function placeOf(scope: Construct): { account?: string; region?: string } {
   const { account, region } = Stack.of(scope);
   return Object.fromEntries(Object.entries({ account, region }).filter(([, value]) => !Token.isUnresolved(value)));

@@ -1,6 +1,6 @@
 /**
- * The Lambdas: one row each with what it is given and what it may do. Memory decides the share of a CPU as well ("1,769
- * MB has the equivalent of one vCPU", Lambda documentation), so those that compute get more.
+ * The Lambdas: one row each with resources and rights. Memory also decides the share of a CPU ("1,769 MB has the
+ * equivalent of one vCPU", Lambda documentation), so computing functions get more.
  */
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
@@ -19,28 +19,25 @@ export interface FunctionFacts {
   readonly memoryMiB: number;
   readonly timeoutS: number;
   readonly rights: readonly RightName[];
-  /** Rights besides, where the configuration names capacity reservations. */
+  /** Further rights if the configuration names capacity reservations. */
   readonly rightsOnReservations?: readonly RightName[];
   readonly packaged?: readonly PackagedName[];
-  /** Trained models that it asks, by the names of their folders below models/. */
+  /** Trained models that it asks, by folder name below models/. */
   readonly models?: readonly string[];
   /**
-   * Begun by a clock or a stream: where there are traces, none of its own, which would cost more than the function
-   * itself. A request that comes by a queue is followed all the same.
+   * True for functions that a clock or a stream starts: they begin no trace of their own, which would cost more than
+   * the function. Requests through a queue keep their trace.
    */
   readonly isUntraced?: boolean;
-  /** It is told nothing of the deployment, and so is there before the rest. */
+  /** True: the function knows nothing of the deployment, so it exists before the rest. */
   readonly isAlone?: boolean;
 }
 
 const STORE: readonly RightName[] = ['readTable', 'writeTable', 'readBlobs', 'writeBlobs', 'tellMissingBlobs'];
 const STEP: readonly RightName[] = [...STORE, 'passCycleState'];
-/** A step that writes nothing into the store but what it hands on. */
+/** Rights of a step that writes nothing to the store except what it passes on. */
 const READING_STEP: readonly RightName[] = ['readTable', 'readBlobs', 'tellMissingBlobs', 'passCycleState'];
-/**
- * What follows from the state of an instance: tasks start once it is there, stop when told, and it is ended behind
- * them.
- */
+/** Rights for duties of instances: tasks start and stop, and instances end. */
 const TASKS: readonly RightName[] = [
   'giveOrders',
   'seeInstances',
@@ -53,7 +50,7 @@ const TASKS: readonly RightName[] = [
   'stopTasks',
   'describeTasks',
 ];
-/** API Gateway waits 29 seconds. */
+/** Time limit of API Gateway, s. */
 const API_TIMEOUT_S = 29;
 
 export const FUNCTIONS = {
@@ -69,15 +66,15 @@ export const FUNCTIONS = {
     timeoutS: API_TIMEOUT_S,
     rights: [...STORE, 'trigger', 'readTaskLogs'],
   },
-  look: {
-    about: 'Takes the lease and a picture of everything.',
+  snapshot: {
+    about: 'Takes the lease and one snapshot of everything.',
     memoryMiB: 1024,
     timeoutS: 60,
     rights: [...STEP, 'keepSchedules', 'passScheduleRole'],
   },
-  estimate: { about: 'How long tasks will run.', memoryMiB: 1769, timeoutS: 60, rights: READING_STEP },
+  estimate: { about: 'Estimates running times.', memoryMiB: 1769, timeoutS: 60, rights: READING_STEP },
   forecast: {
-    about: 'How likely each pool is to be lost.',
+    about: 'Forecasts interruptions of each pool.',
     memoryMiB: 1769,
     timeoutS: 60,
     rights: READING_STEP,
@@ -85,7 +82,7 @@ export const FUNCTIONS = {
   },
   solve: {
     about: 'The plan: a mixed-integer program on HiGHS.',
-    // As much as one thread can use: the solver has one.
+    // One full vCPU: the solver has one thread.
     memoryMiB: 1769,
     timeoutS: 60,
     rights: ['passCycleState', 'tellMissingBlobs'],
@@ -97,12 +94,12 @@ export const FUNCTIONS = {
     timeoutS: 105,
     rights: READING_STEP,
   },
-  record: { about: 'Writes down what will be done.', memoryMiB: 768, timeoutS: 30, rights: STEP },
+  record: { about: 'Records the intents of the decision.', memoryMiB: 768, timeoutS: 30, rights: STEP },
   act: {
     about: 'Buys, starts, stops and gives back.',
     memoryMiB: 256,
     timeoutS: 60,
-    // It commits nothing: it writes the records of instances, each an item.
+    // Right to write records of instances, which are single items; it commits nothing.
     rights: [
       ...READING_STEP,
       'writeTable',
@@ -118,7 +115,7 @@ export const FUNCTIONS = {
     ],
     rightsOnReservations: ['useReservations'],
   },
-  confirm: { about: 'Writes down what came of it.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
+  confirm: { about: 'Records the outcomes.', memoryMiB: 768, timeoutS: 30, rights: [...STEP, 'startCycle'] },
   acquire: {
     about: 'Starts a cycle when one is due by the clock; frees the place of one that failed.',
     memoryMiB: 256,
@@ -127,9 +124,9 @@ export const FUNCTIONS = {
     isUntraced: true,
   },
   observe: {
-    about: 'Reads the queue: takes in what EC2 and ECS say happened, and wakes the cycle.',
+    about: 'Reads the queue: records what happened in EC2 and ECS, and wakes the cycle.',
     memoryMiB: 256,
-    // A batch of events may start some tens of tasks, one call each.
+    // Time for a batch of events that starts some tens of tasks, one call each.
     timeoutS: 60,
     rights: [...STORE, ...TASKS, 'readTaskNotes', 'readTaskLogs', 'startCycle'],
   },
@@ -142,14 +139,14 @@ export const FUNCTIONS = {
     isUntraced: true,
   },
   archive: {
-    about: 'Keeps what is over, as lines in the bucket.',
+    about: 'Archives finished records, as lines in the bucket.',
     memoryMiB: 512,
     timeoutS: 120,
     rights: ['readStream', 'listStreams', 'readBlobs', 'tellMissingBlobs', 'writeArchive', 'putAside'],
     isUntraced: true,
   },
   check: {
-    about: 'Asks before a deployment whether the region has what is to be bought.',
+    about: 'Checks before a deployment that the region offers what it is to buy.',
     memoryMiB: 256,
     timeoutS: 60,
     rights: ['seeOffers'],
@@ -157,7 +154,7 @@ export const FUNCTIONS = {
     isAlone: true,
   },
   sweep: {
-    about: 'Compares EC2, ECS and the table, and puts right what differs.',
+    about: 'Compares EC2, ECS and the table, and repairs differences.',
     memoryMiB: 512,
     timeoutS: 120,
     rights: [
@@ -179,7 +176,10 @@ export const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
 
 export const factsOf = (name: FunctionName): FunctionFacts => FUNCTIONS[name];
 
-/** Every variable but the clock of a rehearsal, which tests add, and what only one function is told. */
+/**
+ * Variables of a deployed function, without a rehearsal's clock, which tests add, and without those of a single
+ * function.
+ */
 export type DeployedEnvironment = {
   readonly [K in Exclude<keyof LambdaEnvironment, 'EBB_CLOCK' | 'EBB_FORECAST_FUNCTION'>]-?: string;
 };
@@ -194,13 +194,13 @@ export interface EbbtideFunctionProps {
 }
 
 /**
- * Three lines by the Lambda service about each invocation that went well cost as much as the invocation, and say what
- * metrics say. Faults, time-outs and failed starts are of level WARN ("Log level filtering for Node.js", system log
- * level event mapping).
+ * Log level of the Lambda service. Its three lines per successful invocation cost as much as the invocation and repeat
+ * metrics. Faults, time-outs and failed starts have level WARN ("Log level filtering for Node.js", system log level
+ * event mapping).
  */
 export const SERVICE_LOG_LEVEL: `${lambda.SystemLogLevel}` = lambda.SystemLogLevel.WARN;
 
-/** One Lambda with a role and a log group of its own. */
+/** Lambda with a role and a log group of its own. */
 export class EbbtideFunction extends lambda.Function {
   constructor(scope: Construct, id: string, props: EbbtideFunctionProps) {
     const { name, environment, over, arch, logRetention, isTraced } = props;
@@ -246,9 +246,9 @@ export class EbbtideFunction extends lambda.Function {
       environment: isAlone ? powertoolsOf(environment) : { ...environment },
       loggingFormat: lambda.LoggingFormat.JSON,
       systemLogLevelV2: lambda.SystemLogLevel[SERVICE_LOG_LEVEL],
-      // But for `DISABLED` gives the role the two rights of X-Ray.
+      // Values other than `DISABLED` give the role the two rights of X-Ray.
       tracing: tracingOf(isTraced, isUntraced),
-      // Nothing is reserved: a new account has ten executions at once in all, of which none may be reserved.
+      // No reserved concurrency: a new account has ten executions in all and can reserve none.
     });
   }
 }
@@ -258,7 +258,7 @@ function tracingOf(isTraced: boolean, isUntraced: boolean): lambda.Tracing {
   return isUntraced ? lambda.Tracing.PASS_THROUGH : lambda.Tracing.ACTIVE;
 }
 
-/** `asker` may ask `asked`, and is told its name. */
+/** Permission for `asker` to invoke `asked`, whose name it receives. */
 export function mayAsk(asker: EbbtideFunction, asked: EbbtideFunction): void {
   const variable: keyof LambdaEnvironment = 'EBB_FORECAST_FUNCTION';
   asker.addEnvironment(variable, asked.functionName);

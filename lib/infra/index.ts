@@ -1,6 +1,4 @@
-/**
- * What `import ... from 'ebbtide'` gives, for CDK apps of your own: the construct, what it is made of, and its numbers.
- */
+/** Exports of `import ... from 'ebbtide'`, for CDK apps: the construct, its parts and its metrics. */
 export { Ebbtide, type EbbtideProps } from './ebbtide.ts';
 export { EbbtideData, type EbbtideDataProps } from './data.ts';
 export { EbbtideMetrics } from './metrics.ts';

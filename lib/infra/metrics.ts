@@ -1,4 +1,4 @@
-/** The deployment's metrics as CDK constructs see them: for its own dashboard and alarms, and for yours. */
+/** Metrics of the deployment as CDK constructs, for its own dashboard and alarms and for yours. */
 import { Duration } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import {
@@ -10,13 +10,13 @@ import {
 } from '../drivers/aws/metrics/metrics.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 
-/** Reserved capacity is written where any is held. */
+/** Purchase options. Metrics of `reserved` exist only while some is held. */
 export const PURCHASE_OPTIONS: readonly PurchaseOption[] = ['spot', 'on-demand', 'reserved'];
 
-/** A sum over those that are there. */
+/** Sum over the metrics that have data. */
 const SPEND = `SUM([${PURCHASE_OPTIONS.map((_, n) => `spend${n}`).join(', ')}])`;
 
-/** How often the clock decides while there is work; a cycle in between only adds points. */
+/** Period of graphs. The clock decides at least as often while there is work; cycles in between only add points. */
 const PERIOD = Duration.minutes(5);
 
 export class EbbtideMetrics {
@@ -26,9 +26,7 @@ export class EbbtideMetrics {
     this.#name = name;
   }
 
-  /**
-   * A metric as it is published. `option` is needed for those that are counted by purchase option, and for them only.
-   */
+  /** Published metric. `option` is required for metrics by purchase option, and refused for others. */
   metric(
     key: MetricKey,
     props: cloudwatch.MetricOptions & { readonly option?: PurchaseOption } = {},
@@ -49,7 +47,7 @@ export class EbbtideMetrics {
     });
   }
 
-  /** USD per hour of all that is held. */
+  /** USD per hour of all held instances. */
   spendRate(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
     return new cloudwatch.MathExpression({
       expression: SPEND,
@@ -60,7 +58,7 @@ export class EbbtideMetrics {
     });
   }
 
-  /** Share of the on-demand price that is not paid, percent. */
+  /** Share of the on-demand price that is saved, percent. */
   savings(props: cloudwatch.MetricOptions = {}): cloudwatch.MathExpression {
     return new cloudwatch.MathExpression({
       expression: `100 * (demand - ${SPEND}) / demand`,
@@ -71,10 +69,10 @@ export class EbbtideMetrics {
     });
   }
 
-  /** Of a number that is counted: all that came since the beginning of the time shown. */
+  /** Running total of a counter over the shown time. */
   summed(key: MetricKey): cloudwatch.MathExpression {
     return new cloudwatch.MathExpression({
-      // Names of metrics are of a whole graph.
+      // Names of metrics must be unique within a graph.
       expression: `RUNNING_SUM(FILL(${key}, 0))`,
       usingMetrics: { [key]: this.metric(key, { statistic: cloudwatch.Stats.SUM }) },
       label: METRICS[key].about,

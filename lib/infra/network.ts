@@ -1,4 +1,4 @@
-/** Where instances are: the subnet of each zone that may be bought in, and a security group that lets nobody in. */
+/** Network of instances: one subnet per zone, and a security group without inbound access. */
 import { ContextProvider, RemovalPolicy, Stack, Token } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import * as logs from 'aws-cdk-lib/aws-logs';
@@ -7,23 +7,23 @@ import { Construct } from 'constructs';
 import { EbbError } from '../kernel/errors.ts';
 import type { DeploymentConfig } from './config.ts';
 
-/** The interface alone does not admit the class where optional properties are exact. */
+/** VPC interface or class: with exact optional properties the interface does not admit the class. */
 export type AnyVpc = ec2.IVpc | ec2.Vpc;
 
 export interface NetworkProps {
   readonly config: Pick<DeploymentConfig, 'vpc' | 'zones'>;
   readonly flowLogRetention: logs.RetentionDays;
-  /** Instead of what the configuration says. */
+  /** VPC in place of the configuration's. */
   readonly vpc?: AnyVpc;
 }
 
 export interface ZoneSubnet {
-  /** A name, or a token of CloudFormation where the region is not known at synthesis. */
+  /** Name of the zone, or a CloudFormation token if the region is unknown at synthesis. */
   readonly zone: string;
   readonly subnetId: string;
 }
 
-/** Under which the CDK's command line puts what a look-up met (aws-cdk-lib/cx-api, PROVIDER_ERROR_KEY). */
+/** Key of a failed look-up in the CDK's answers (aws-cdk-lib/cx-api, PROVIDER_ERROR_KEY). */
 const PROVIDER_ERROR_KEY = '$providerError';
 
 export class Network extends Construct {
@@ -54,8 +54,8 @@ export class Network extends Construct {
   }
 
   /**
-   * Public subnets: an instance pays for its public address while it lives (0.005 USD an hour), where a NAT gateway
-   * would be paid for day and night and per gigabyte. Nothing can connect to the instances either way.
+   * New VPC with public subnets. An instance pays for its public address while it lives (0.005 USD an hour); a NAT
+   * gateway would cost day and night and per gigabyte. Nothing can connect to instances in either case.
    */
   #newVpc(zones: number, retention: logs.RetentionDays): ec2.Vpc {
     const vpc = new ec2.Vpc(this, 'Vpc', {
@@ -64,7 +64,7 @@ export class Network extends Construct {
       restrictDefaultSecurityGroup: false,
       subnetConfiguration: [{ name: 'instances', subnetType: ec2.SubnetType.PUBLIC, cidrMask: 20 }],
       gatewayEndpoints: {
-        // Free, and keeps checkpoints and image layers off the public route.
+        // Free endpoint, which keeps checkpoints and image layers off the public route.
         S3: { service: ec2.GatewayVpcEndpointAwsService.S3 },
       },
     });
@@ -88,7 +88,7 @@ export class Network extends Construct {
     return ec2.Vpc.fromLookup(this, 'Vpc', { isDefault: true });
   }
 
-  /** The CDK's command line leaves what a look-up met as its answer, and synthesises once more. */
+  /** Refusal of a missing VPC. The CDK's command line stores the failed look-up as its answer and synthesises again. */
   #refuseAbsent(region: string): void {
     const props = { filter: { isDefault: 'true' }, returnAsymmetricSubnets: true };
     const { key } = ContextProvider.getKey(this, { provider: ContextProviderKind.VPC_PROVIDER, props });
@@ -119,6 +119,6 @@ export class Network extends Construct {
   }
 }
 
-/** `zone=subnet,...`, as the Lambdas read it. */
+/** Subnets as text `zone=subnet,...` for the Lambdas. */
 export const subnetList = (subnets: readonly ZoneSubnet[]): string =>
   subnets.map(({ zone, subnetId }) => `${zone}=${subnetId}`).join(',');

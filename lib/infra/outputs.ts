@@ -1,7 +1,7 @@
 /**
- * What CloudFormation says of a deployment once it is made, and the command line asks for (lib/cli/deployment.ts). The
- * first Ebbtide of a stack has the plain names, whoever made the stack, but for those that the stack's own outputs
- * have; the others are generated, as a name is there once. The command line knows the address by its description.
+ * Outputs of the stack, for people and for the command line (lib/cli/deployment.ts), which finds the address by its
+ * description. The first Ebbtide of a stack has plain names, unless the stack's own outputs use them. Names of further
+ * ones are generated.
  */
 import { AspectPriority, Aspects, Aws, CfnCondition, CfnOutput, Fn, Lazy, Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
@@ -38,7 +38,7 @@ export class EbbtideOutputs extends Construct {
         new CfnOutput(this, key, { value, ...(key === 'ApiUrl' ? { description: API_URL_DESCRIPTION } : {}) }),
     );
     if (!this.#isAlone()) return;
-    // When all that the app makes is there: an output of the stack's own may come after this one.
+    // Aspects run last: the stack's own outputs may be made after this construct.
     const visit = (node: unknown): void => {
       if (node === this) this.#takePlainNames(made);
     };
@@ -52,14 +52,14 @@ export class EbbtideOutputs extends Construct {
     for (const output of made) if (!taken.has(output.node.id)) output.overrideLogicalId(output.node.id);
   }
 
-  /** No other Ebbtide is in the stack so far. */
+  /** True if the stack has no other Ebbtide so far. */
   #isAlone(): boolean {
     const stack = Stack.of(this);
     const all = stack.node.findAll().filter((c) => c instanceof EbbtideOutputs && Stack.of(c) === stack);
     return all.length === 1;
   }
 
-  /** Host of the console, which is known only where the stack is deployed. */
+  /** Host of the console, known only at deployment. */
   #console(region: string): string {
     return OTHER_CONSOLES.reduce<string>((otherwise, { partition, host }) => {
       const expression = Fn.conditionEquals(Aws.PARTITION, partition);

@@ -1,20 +1,17 @@
-/**
- * Packages that stay packages in a Lambda's asset, because they hold what cannot be bundled: of each the files needed
- * there.
- */
+/** Packages that cannot be bundled, with the files that a Lambda's asset needs of each. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Arch } from '../domain/pool.ts';
 import { EbbError } from '../kernel/errors.ts';
 
-/** As `process.platform` and `process.arch` name them. */
+/** Platform in words of `process.platform` and `process.arch`. */
 export interface Platform {
   readonly os: string;
   readonly arch: string;
 }
 
-/** Lambda's, by architecture. */
+/** Platforms of Lambda, by architecture. */
 export const PLATFORMS = {
   arm64: { os: 'linux', arch: 'arm64' },
   x86_64: { os: 'linux', arch: 'x64' },
@@ -26,7 +23,7 @@ type Files = readonly (string | { readonly folder: string; readonly ending: stri
 const PACKAGED = {
   /** HiGHS finds its WebAssembly file beside its own module. */
   highs: () => ['package.json', 'LICENSE', 'build/highs.mjs', 'build/highs.wasm'],
-  /** The library of one platform: those of all together are 288 MB. */
+  /** Library of one platform: those of all take 288 MB. */
   'onnxruntime-node': ({ os, arch }) => [
     'package.json',
     { folder: 'dist', ending: '.js' },
@@ -37,13 +34,10 @@ const PACKAGED = {
 
 export type PackagedName = keyof typeof PACKAGED;
 
-/** What asks a trained model. */
+/** Packages of functions that ask a trained model. */
 export const MODEL_RUNTIME: readonly PackagedName[] = ['onnxruntime-node', 'onnxruntime-common'];
 
-/**
- * Copies a package's files into `folder/node_modules`. Throws `internal` when it is not installed, or not for that
- * platform.
- */
+/** Copies a package's files into `folder/node_modules`. Throws `internal` if it is not installed for that platform. */
 export function place(name: PackagedName, folder: string, platform: Platform): void {
   const from = packageFolder(name);
   for (const file of filesOf(from, PACKAGED[name](platform))) {
@@ -72,7 +66,7 @@ export function isInstalled(name: PackagedName): boolean {
   }
 }
 
-/** Found as Node finds it, wherever npm has put it. */
+/** Folder of a package by Node's resolution, wherever npm installed it. */
 function packageFolder(name: string): string {
   const require = createRequire(import.meta.url);
   let folder: string;

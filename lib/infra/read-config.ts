@@ -1,26 +1,27 @@
-/** Where the configuration of the CDK app comes from: a file, and context values over it. */
+/** Sources of the CDK app's configuration: a file, overridden by context values. */
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { EbbError } from '../kernel/errors.ts';
-import { checkedDeployment, mappingOf, type DeploymentConfig } from './config.ts';
+import type { DeploymentConfig } from './config.ts';
+import { checkedDeployment, mappingOf } from './config-rules.ts';
 
 export const CONFIG_FILE = 'ebbtide.config.yaml';
-/** `-c ebbtide:budgetUsdPerDay=20`; `-c ebbtide:config=PATH` names another file. */
+/** Prefix of context values: `-c ebbtide:budgetUsdPerDay=20`; `-c ebbtide:config=PATH` names another file. */
 export const CONTEXT_PREFIX = 'ebbtide:';
-/** A configuration is a page; what is far larger is another file. */
+/** Largest configuration. A much larger file is some other file. */
 const MAX_BYTES = 65_536;
 
 export interface ConfigSources {
-  /** The values of `-c` and of cdk.json. */
+  /** Values of `-c` and of cdk.json. */
   readonly context: Readonly<Record<string, unknown>>;
-  /** The text of a file, or null where there is none. */
+  /** Text of a file, or null if there is none. */
   readonly read?: (path: string) => string | null;
-  /** What the credentials say, for keys that nobody set. */
+  /** Account and region of the credentials, for keys without a value. */
   readonly account?: string | undefined;
   readonly region?: string | undefined;
 }
 
-/** Throws `usage` with every finding, of the file and of the context values together. */
+/** Throws `usage` with all findings of the file and the context values. */
 export function readDeployment(sources: ConfigSources): DeploymentConfig {
   const read = sources.read ?? readIfThere;
   const named = sources.context[`${CONTEXT_PREFIX}config`];
@@ -34,7 +35,7 @@ export function readDeployment(sources: ConfigSources): DeploymentConfig {
     });
   }
   const fromFile = text === null ? {} : mapping(text, path);
-  // Misspelt ones too: the schema says which they are.
+  // Misspelt names stay: the schema reports them.
   const given = Object.entries(sources.context).flatMap(([name, value]) => {
     const key = name.startsWith(CONTEXT_PREFIX) ? name.slice(CONTEXT_PREFIX.length) : 'config';
     return key === 'config' || value === undefined ? [] : [[key, ofContext(key, value)] as const];
@@ -45,7 +46,10 @@ export function readDeployment(sources: ConfigSources): DeploymentConfig {
   return checkedDeployment(input, where);
 }
 
-/** The command line gives text only: lists are separated by commas, the rest is read as YAML. `account` stays text. */
+/**
+ * Value from the command line, which gives text only. Lists are separated by commas, other text is read as YAML,
+ * `account` stays text.
+ */
 function ofContext(key: string, value: unknown): unknown {
   if (typeof value !== 'string' || key === 'account') return value;
   if (key === 'families' || key === 'reservations') return value.split(',').map((name) => name.trim());

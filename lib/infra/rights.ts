@@ -1,6 +1,6 @@
 /**
- * Every right that a function can have, each with what it is for. A function names the rights it needs (functions.ts),
- * and gets these statements and no others. docs/security.md is compared with what comes of it.
+ * All rights that functions can have, each with its purpose. A function names its rights (functions.ts) and gets these
+ * statements only. A test compares docs/security.md with the result.
  *
  * Resources and condition keys follow the Service Authorization Reference
  * (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
@@ -12,7 +12,7 @@ import { invariant } from '../kernel/errors.ts';
 import type { Capacity } from './cluster.ts';
 import { STACK_TAG } from './cluster.ts';
 import { ARCHIVE_PREFIX, STORE_PREFIXES } from '../drivers/aws/store/keys.ts';
-import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/marks.ts';
+import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/request-names.ts';
 import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
@@ -33,7 +33,7 @@ export interface RightsOver {
 export interface Right {
   readonly sid: string;
   readonly why: string;
-  /** Why the resource is `*`, or a pattern, where it is. */
+  /** Reason for the resource `*`, or for a pattern. */
   readonly wide?: string;
   readonly actions: readonly string[];
   readonly resources: (over: RightsOver, scope: Construct) => readonly string[];
@@ -58,30 +58,29 @@ const everything = (): readonly string[] => ['*'];
 const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): readonly string[] =>
   prefixes.map((prefix) => bucket.arnForObjects(`${prefix}*`));
 /**
- * Families of task definitions (lib/drivers/aws/fleet/ecs.ts): `_` is in no deployment's name, so that none is the
- * beginning of another.
+ * Families of task definitions (lib/drivers/aws/fleet/ecs.ts). `_` occurs in no deployment's name, so no family is the
+ * prefix of another deployment's.
  */
 const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
   arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
 ];
 /**
- * Keys of a launch that AWS documents for RunInstances, but not for the RunInstances that CreateFleet makes with its
- * caller's rights (Service Authorization Reference; "Permissions for EC2 Fleet users"): where EC2 sets them they must
- * fit, and where it does not, a launch is not refused for that. What is documented for fleets are resources and tags of
- * the request: AWS's own policies for fleets have these alone (Karpenter's controller policy,
- * AmazonECSInfrastructureRolePolicyForManagedInstances).
+ * Conditions on the launch template. AWS documents these keys for RunInstances, but not for the RunInstances of
+ * CreateFleet (Service Authorization Reference; "Permissions for EC2 Fleet users"). So they must match if EC2 sets
+ * them, and otherwise do not refuse a launch. For fleets AWS documents resources and request tags. Its own policies for
+ * fleets use these alone (Karpenter's controller policy, AmazonECSInfrastructureRolePolicyForManagedInstances).
  */
 const fromTemplate = ({ capacity }: RightsOver, scope: Construct): Record<string, Record<string, unknown>> => ({
   ArnLikeIfExists: { 'ec2:LaunchTemplate': templateArn(capacity, scope) },
 });
-/** What an instance is made of that has no id before it exists. */
+/** Parts of a new instance, which have no id before they exist. */
 const newParts = (scope: Construct, ...kinds: readonly string[]): readonly string[] =>
   kinds.map((kind) => arn(scope, 'ec2', `${kind}/*`));
 const places = ({ network }: RightsOver, scope: Construct): readonly string[] => [
   arn(scope, 'ec2', `security-group/${network.securityGroup.securityGroupId}`),
   ...network.subnets.map(({ subnetId }) => arn(scope, 'ec2', `subnet/${subnetId}`)),
 ];
-/** Images and snapshots bear no account in their ARN. */
+/** Images and snapshots, whose ARNs have no account. */
 const publicOf = (scope: Construct, kind: 'image' | 'snapshot'): string => {
   const { partition, region } = Stack.of(scope);
   return `arn:${partition}:ec2:${region}::${kind}/*`;
@@ -90,7 +89,7 @@ const publicOf = (scope: Construct, kind: 'image' | 'snapshot'): string => {
 export const RIGHTS = {
   readTable: {
     sid: 'ReadTable',
-    why: 'Jobs, tasks, instances, prices and what was learned.',
+    why: 'Jobs, tasks, instances, prices and histories.',
     wide: 'The indexes of the one table.',
     actions: ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'],
     resources: tableAndIndexes,
@@ -103,21 +102,21 @@ export const RIGHTS = {
   },
   readBlobs: {
     sid: 'ReadBlobs',
-    why: 'What is too large for an item of the table.',
+    why: 'Values too large for an item of the table.',
     wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:GetObject'],
     resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   writeBlobs: {
     sid: 'WriteBlobs',
-    why: 'What is too large for an item of the table, and the tag by which superseded objects expire. Nothing is deleted.',
+    why: 'Values too large for an item of the table, and the tag by which superseded objects expire. Nothing is deleted.',
     wide: 'The store’s objects of the one bucket: none of tasks, steps or the archive.',
     actions: ['s3:PutObject', 's3:PutObjectTagging'],
     resources: ({ data }) => objects(data, STORE_PREFIXES),
   },
   readTaskNotes: {
     sid: 'ReadTaskNotes',
-    why: 'What tasks wrote down: that a checkpoint was saved.',
+    why: 'Marks of tasks that a checkpoint was saved.',
     wide: 'The objects under `kept/`.',
     actions: ['s3:GetObject'],
     resources: ({ data }) => objects(data, [KEPT_PREFIX]),
@@ -131,20 +130,20 @@ export const RIGHTS = {
   },
   tellMissingBlobs: {
     sid: 'TellMissingBlobs',
-    why: 'Without it S3 answers "access denied" where an object is not there (any more).',
+    why: 'Without it S3 answers "access denied" for a missing object.',
     actions: ['s3:ListBucket'],
     resources: ({ data }) => [data.bucket.bucketArn],
   },
   passCycleState: {
     sid: 'PassCycleState',
-    why: 'What one step of a cycle hands to the next.',
+    why: 'Values that steps of a cycle pass on.',
     wide: 'The objects under `cycle/`.',
     actions: ['s3:GetObject', 's3:PutObject'],
     resources: ({ data }) => objects(data, [CYCLE_PREFIX]),
   },
   writeArchive: {
     sid: 'WriteArchive',
-    why: 'Rows of what is over.',
+    why: 'Rows of finished records.',
     wide: 'The objects under `archive/`.',
     actions: ['s3:PutObject'],
     resources: ({ data }) => objects(data, [ARCHIVE_PREFIX]),
@@ -164,7 +163,7 @@ export const RIGHTS = {
   },
   putAside: {
     sid: 'PutAside',
-    why: 'Changes that it failed on for good.',
+    why: 'Changes that failed for good.',
     actions: ['sqs:SendMessage'],
     resources: ({ deadLettersArn }) => [deadLettersArn],
   },
@@ -176,7 +175,7 @@ export const RIGHTS = {
   },
   trigger: {
     sid: 'Trigger',
-    why: 'Says that there is something to do.',
+    why: 'Wakes the cycle through the queue.',
     actions: ['sqs:SendMessage'],
     resources: ({ triggerQueueArn }) => [triggerQueueArn],
   },
@@ -253,8 +252,8 @@ export const RIGHTS = {
       publicOf(scope, 'snapshot'),
     ],
   },
-  // Not `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances as users call it: whether a fleet hands on
-  // the image as the template's own, where the template names a parameter, it does not say.
+  // No condition on `ec2:IsLaunchTemplateResource`, which AWS documents for RunInstances by users. Whether a fleet
+  // passes the image as the template's own, if the template names a parameter, is not documented.
   launchParts: {
     sid: 'LaunchParts',
     why: 'Of images only Amazon’s, into the deployment’s subnets and security group. From which template, the right to the instance says.',
@@ -265,7 +264,7 @@ export const RIGHTS = {
       publicOf(scope, 'image'),
       ...newParts(scope, 'volume', 'network-interface'),
     ],
-    // Of the image alone; other parts have no such key.
+    // Condition on the image; other parts have no such key.
     conditions: () => ({ StringEqualsIfExists: { 'ec2:Owner': 'amazon' } }),
   },
   launchInstances: {

@@ -1,4 +1,4 @@
-/** The two stacks of the app in this repository: data, which stays, and everything else, which may come and go. */
+/** The two stacks of this repository's app: data, which stays, and everything else, which is replaceable. */
 import { CfnOutput, Fn, Stack, type Environment, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { CONSTRUCT_ID, mainStackName } from '../drivers/aws/compose/stack-outputs.ts';
@@ -12,7 +12,7 @@ export interface EbbtideStacks {
   readonly main: EbbtideStack;
 }
 
-/** `EbbtideData` and `Ebbtide`, or with another `name` in the configuration, that name and `-data`. */
+/** Stacks `EbbtideData` and `Ebbtide`; with another `name` in the configuration, that name and `-data`. */
 export function ebbtideStacks(app: Construct, config: DeploymentConfig): EbbtideStacks {
   const env = environmentOf(config);
   const isDefault = config.name === 'ebbtide';
@@ -25,7 +25,7 @@ export function ebbtideStacks(app: Construct, config: DeploymentConfig): Ebbtide
     env,
     config,
     data: data.data,
-    description: 'Ebbtide: API, functions, cycle, cluster. May come and go: of data it has only the output of tasks.',
+    description: 'Ebbtide: API, functions, cycle, cluster. Replaceable: its only data is the output of tasks.',
   });
   return { data, main };
 }
@@ -73,9 +73,9 @@ export class EbbtideStack extends Stack {
   }
 
   /**
-   * The region's first zones, by reference: no look-up, so no credentials at synthesis and no account in
-   * cdk.context.json. Where the account has fewer (Fn::GetAZs names those with a default subnet only), they are counted
-   * on from the first one: a second subnet in a zone is of no use and costs nothing.
+   * First zones of the region, by reference. So synthesis needs no look-up, no credentials and no account in
+   * cdk.context.json. If the account has fewer (Fn::GetAZs returns only those with a default subnet), numbering
+   * restarts at the first. A second subnet in a zone is useless but free.
    */
   override get availabilityZones(): string[] {
     const zones = Fn.join(',', Fn.getAzs());

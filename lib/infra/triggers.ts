@@ -1,8 +1,8 @@
 /**
- * What sets Ebbtide going: the clock, and one queue into which submissions, one-off schedules and the rules on events
- * of EC2, ECS and S3 write. Its consumer takes in some together and wakes the cycle once for them; only warnings go
- * past it. Everything may come twice, late or out of order: the functions see to that. What fails for good waits in a
- * queue, under an alarm.
+ * Triggers of Ebbtide: the clock, and one queue for submissions, one-off schedules and events of EC2, ECS and S3. The
+ * queue's consumer takes several messages together and wakes the cycle once. Only warnings bypass the queue.
+ * Messages may come twice, late or out of order; the functions handle that. What fails for good waits in a queue with
+ * an alarm.
  */
 import { Duration } from 'aws-cdk-lib';
 import type * as ecs from 'aws-cdk-lib/aws-ecs';
@@ -18,37 +18,37 @@ import { ARCHIVED } from '../drivers/aws/archive/archive-rows.ts';
 import { ENDED_STATES, HOST_READY, TASK_STATES } from '../drivers/aws/fleet/event-notices.ts';
 import { KEPT_PREFIX } from './data.ts';
 
-/** Tries before a message is put aside. */
+/** Tries before a message is set aside. */
 const MAX_RECEIVES = 5;
 const KEPT = Duration.days(14);
-/** Changes archived at once: with the images before and after some megabytes, of the six that an invocation takes. */
+/**
+ * Changes per archive batch. With images before and after they take some megabytes of the six that an invocation
+ * accepts.
+ */
 const ARCHIVE_BATCH = 2000;
-/** More than the halvings that leave a change of a batch alone. */
+/** Tries of an archive batch: more than the halvings that isolate one change. */
 const ARCHIVE_RETRIES = 15;
 
 /**
- * Messages are gathered for so long before `observe` takes them in together: what a task's end frees stands idle
- * meanwhile. Tasks that start together are told of within it.
+ * Time in which messages are gathered for one invocation of `observe`. Capacity freed by a task's end idles meanwhile.
+ * Tasks that start together report within it.
  */
 const GATHERED = Duration.seconds(2);
-/** Messages of one invocation: what follows from them is done well within the function's time. */
+/** Messages per invocation: their duties fit well into the function's time-out. */
 const BATCH = 50;
 
-/** The one queue, and where everything goes that fails for good, so that one alarm sees it. */
+/** The trigger queue, and the queue of everything that failed for good, so that one alarm covers all. */
 export class TriggerQueue extends Construct {
   readonly queue: sqs.Queue;
-  /**
-   * Messages that failed again and again; events and changes of the table that could not be delivered, or failed for
-   * good.
-   */
+  /** Messages that failed repeatedly; events and changes of the table that were undeliverable or failed for good. */
   readonly deadLetters: sqs.Queue;
 
   constructor(scope: Construct, id: string, { consumerTimeout }: { readonly consumerTimeout: Duration }) {
     super(scope, id);
     this.deadLetters = closedQueue(this, 'DeadLetters', {});
     this.queue = closedQueue(this, 'Queue', {
-      // Not six times the function's timeout, as AWS advises for queues that a Lambda reads: what cannot be done now is
-      // to be tried again soon, and no invocation still has a message then.
+      // Twice the time-out, not six times as AWS advises for queues of a Lambda. Failed messages should be retried
+      // soon, and no invocation still has them then.
       visibilityTimeout: Duration.seconds(2 * consumerTimeout.toSeconds()),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: MAX_RECEIVES },
     });
@@ -70,10 +70,10 @@ export interface TriggersProps {
   };
 }
 
-/** How often prices are asked for, and the world is compared with the table. */
+/** Periods of the clock, of price fetches, and of the sweep. */
 export const EVERY = { clock: Duration.minutes(1), prices: Duration.minutes(10), sweep: Duration.minutes(10) } as const;
 
-/** What the clock asked for so long ago it has asked for again. */
+/** Age from which a tick is useless, since a later one has replaced it. */
 const LATE = Duration.minutes(5);
 
 export class Triggers extends Construct {
@@ -84,7 +84,7 @@ export class Triggers extends Construct {
     const { queue, deadLetters, cluster, bucket, functions } = props;
     this.#deadLetters = deadLetters;
     const { acquire, observe, prices, sweep } = functions;
-    // Two at once, so that one slow one does not hold up the rest.
+    // Two parallel consumers, so that a slow one does not delay the rest.
     observe.addEventSource(
       new SqsEventSource(queue, {
         batchSize: BATCH,
@@ -93,8 +93,7 @@ export class Triggers extends Construct {
         reportBatchItemFailures: true,
       }),
     );
-    // What passes is over at the second try. What does not is put aside, under the alarm: else nobody would see that it
-    // fails.
+    // One retry for passing faults. Other failures are set aside and raise the alarm.
     for (const each of [acquire, prices, sweep]) this.#putAside(each, { retryAttempts: 1, maxEventAge: LATE });
     this.#putAside(observe, { retryAttempts: 2, maxEventAge: Duration.hours(1) });
     this.#archive(props);
@@ -115,7 +114,10 @@ export class Triggers extends Construct {
     from.configureAsyncInvoke({ ...how, onFailure: new SqsDestination(this.#deadLetters) });
   }
 
-  /** Nobody waits for the archive: five minutes of changes make few, larger objects. Reading a stream costs nothing. */
+  /**
+   * Archive with long batches: five minutes of changes give few, larger objects, and nobody waits. Reading a stream is
+   * free.
+   */
   #archive({ streamArn, functions, deadLetters }: TriggersProps): void {
     new lambda.EventSourceMapping(this, 'Archive', {
       target: functions.archive,
@@ -141,7 +143,8 @@ export class Triggers extends Construct {
   }
 
   /**
-   * Two minutes are left: warnings wait for no others. EC2's events name the instance only, so all of the region come.
+   * Warnings, delivered at once: two minutes are left. EC2's events name only the instance, so those of the whole
+   * region come.
    */
   #warnings(target: events.IRuleTarget): void {
     this.#on('SpotWarning', target, { source: ['aws.ec2'], detailType: ['EC2 Spot Instance Interruption Warning'] });
@@ -149,7 +152,7 @@ export class Triggers extends Construct {
   }
 
   /**
-   * Only those changes that say anything (lib/drivers/aws/fleet/event-notices.ts). `observe` drops what is not ours.
+   * Meaningful changes only (lib/drivers/aws/fleet/event-notices.ts). `observe` drops those of other instances.
    * Patterns: EC2 User Guide, "Automate Amazon EC2 with EventBridge"; ECS Developer Guide, "Amazon ECS events".
    */
   #changes(cluster: ecs.Cluster, target: events.IRuleTarget): void {

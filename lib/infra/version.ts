@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The version that is deployed: that of the package, whether its sources or their compiled form in `dist` are run. */
+/** Deployed version: the package's, for its sources and for their compiled form in `dist`. */
 export function deployedVersion(): string {
   for (const up of ['../../', '../../../']) {
     try {
@@ -8,7 +8,7 @@ export function deployedVersion(): string {
       const { name, version } = JSON.parse(text) as { name?: string; version?: string };
       if (name === 'ebbtide' && version !== undefined) return version;
     } catch {
-      // Not there: the next place.
+      // Missing file: try the next place.
     }
   }
   return '0.0.0';

@@ -61,6 +61,8 @@ export const isZero = (a: Amount): boolean => raw(a) === 0;
 export const least: OneOf = (a, b) => (raw(a) <= raw(b) ? a : b);
 export const most: OneOf = (a, b) => (raw(a) >= raw(b) ? a : b);
 export const atLeastZero = <Q extends Amount>(a: Q): Q => (raw(a) < 0 ? 0 : a) as unknown as Q;
+/** What `a` has more than `b`, as a plain number; 0 where it has less. */
+export const excess = <Q extends Amount>(a: Q, b: Q): number => Math.max(0, raw(a) - raw(b));
 /** For `sort`: the smallest or earliest first. */
 export const ascending: Order = (a, b) => raw(a) - raw(b);
 /** For `sort`: the largest or latest first. */

@@ -3,7 +3,7 @@ import { invariant } from '../kernel/errors.ts';
 import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Bill } from '../domain/ledger.ts';
-import { capUsd, type Bid } from '../domain/pool.ts';
+import { capUsd, type Bid, onDemandUsdOf } from '../domain/pool.ts';
 import { indexAt, type PriceArrays } from './price-steps.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -57,7 +57,7 @@ export function billOf(
     trace.pools.find((p) => p.id === pool),
     'a billed instance is of a pool of the trace',
   );
-  const onDemand = raw(list.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(list);
   const refunded =
     rules.refundRule === 'first-hour' && use.takenByMarket && list.option === 'spot' && until - launched < HOUR_MS;
   const most = capUsd(use.bid);

@@ -9,8 +9,8 @@
 import TinyQueue from 'tinyqueue';
 import { invariant } from '../kernel/errors.ts';
 import { randomStream, type Uniform } from '../kernel/random.ts';
-import { raw } from '../kernel/units.ts';
-import type { Pool } from '../domain/pool.ts';
+
+import { type Pool, onDemandUsdOf } from '../domain/pool.ts';
 import {
   LONGEST_SILENCE_MS,
   MarketFeatures,
@@ -145,7 +145,7 @@ function* samplesOf({ trace, plan, pools, splitOf, leftOut }: Sampler): Generato
       leave('unwatched');
       continue;
     }
-    const onDemandUsd = raw(pool.onDemandUsdPerHour);
+    const onDemandUsd = onDemandUsdOf(pool);
     const random = invariant(bids.get(pool), 'each pool has a stream of bids');
     for (let b = 0; b < plan.bidsPerInstant; b++) {
       const { bidUsd, bidKind } = drawBid(random, view.priced.window.usd, onDemandUsd);
@@ -160,7 +160,7 @@ export const featurePool = (pool: Pool): FeaturePool => ({
   type: pool.type.name,
   family: pool.type.family,
   zone: pool.zone,
-  onDemandUsd: raw(pool.onDemandUsdPerHour),
+  onDemandUsd: onDemandUsdOf(pool),
 });
 
 /** Random instants of all pools in the order of time; as many in each pool, from its first to its last price. */

@@ -9,6 +9,7 @@ import { draw } from './quantiles.ts';
 import type { CapacityModel, MarketModel, SmoothModel, SpikyModel, SpikyProfile } from './regimes.ts';
 import { traceOf, type PriceArrays, type SpotMarket } from './price-steps.ts';
 import type { AvailabilitySteps, MarketTrace } from './trace.ts';
+import { onDemandUsdOf } from '../domain/pool.ts';
 
 export type Regime = 'spiky' | 'smooth';
 
@@ -54,7 +55,7 @@ export function generateMarket(spec: GenerateSpec, model: MarketModel = FITTED):
   const markets = spec.markets.map((market): SpotMarket => {
     const stream = (what: string): Uniform =>
       randomStream(spec.seed, `market/${market.entry.type.name}/${market.zone}/${what}`);
-    const span: Span = { startMs, endMs, onDemand: raw(market.entry.onDemandUsdPerHour) };
+    const span: Span = { startMs, endMs, onDemand: onDemandUsdOf(market.entry) };
     return {
       type: market.entry.type,
       zone: market.zone,

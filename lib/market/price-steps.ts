@@ -1,6 +1,7 @@
+import { compareText } from '../kernel/compare.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
-import { poolKey, type InstanceType, type Pool } from '../domain/pool.ts';
+import { poolKey, type InstanceType, type Pool, onDemandUsdOf } from '../domain/pool.ts';
 import type { AvailabilitySteps, MarketTrace } from './trace.ts';
 
 /** Price as a step function: `usdPerHour[i]` holds from `atMs[i]`, ascending strictly, until the next entry. */
@@ -91,7 +92,7 @@ export function traceOf(header: TraceHeader, markets: readonly SpotMarket[]): Ma
     }
     if (market.availability !== null) availability.set(spot, market.availability);
   }
-  pools.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  pools.sort((a, b) => compareText(a.id, b.id));
   return {
     ...header,
     pools,
@@ -112,7 +113,7 @@ export function marketsOf(trace: MarketTrace): readonly SpotMarket[] {
     .map((pool) => ({
       type: pool.type,
       zone: pool.zone,
-      onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+      onDemandUsdPerHour: onDemandUsdOf(pool),
       prices: trace.prices(pool.id),
       availability: trace.availability(pool.id),
       ...reservedOf(trace, pool),

@@ -6,16 +6,21 @@ import { EbbError } from '../kernel/errors.ts';
 import type { PoolId } from '../kernel/ids.ts';
 import { most, raw, seconds, type Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
-import { curveWithin, type InterruptionCurve } from '../domain/forecast.ts';
+import { curveWithin, type CapacityCurve, type InterruptionCurve } from '../domain/forecast.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { bidNumber, capUsd, type Bid, type Pool } from '../domain/pool.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
+import type { Stages } from './contracts.ts';
 
 interface AsksPrices {
   /** Prices: expected and mean. */
   readonly prices?: true;
   /** Correlation of the prices of two pools. */
   readonly correlations?: true;
+  /** Capacity's part in the risk of a pool. */
+  readonly capacity?: true;
+  /** Evidence behind the risk of a bid. */
+  readonly drivers?: true;
 }
 
 interface AsksRisks extends AsksPrices {
@@ -91,19 +96,53 @@ export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[]
   return [...asked, ...held];
 }
 
-const WHOLE = Symbol('the forecast that nothing is left out of');
-type Limited = MarketForecast & { readonly [WHOLE]?: MarketForecast };
+/**
+ * Pools whose prices a decision asks about whatever its policies declare: those in which the preset may buy. A job is
+ * given up only if not even the lowest of these prices is within its budget (lib/cycle/decide/endings.ts).
+ */
+export const poolsPriced = ({ pools }: Pick<Scene, 'pools'>, { buys }: Pick<Stages<unknown>, 'buys'>): Pool[] =>
+  pools.flatMap(({ pool }) => (buys?.(pool) === false ? [] : [pool]));
+
+/** A forecast that leaves something out. It knows the whole one, which nobody else can get from it. */
+class Limited {
+  readonly #whole: MarketForecast;
+
+  private constructor(whole: MarketForecast) {
+    this.#whole = whole;
+  }
+
+  static of(whole: MarketForecast, answers: MarketForecast): MarketForecast {
+    return Object.freeze(Object.assign(new Limited(whole), answers));
+  }
+
+  static wholeOf(market: MarketForecast): MarketForecast {
+    return #whole in market ? market.#whole : market;
+  }
+}
+
+type ChangeCurve = <C extends InterruptionCurve | CapacityCurve>(curve: C) => C;
+
+/** The same forecast, limited as it was, with other records of its curves. */
+export const withCurves = (market: MarketForecast, change: ChangeCurve): MarketForecast =>
+  Limited.of(Limited.wholeOf(market), {
+    ...market,
+    interruption: (pool, bid) => change(market.interruption(pool, bid)),
+    capacity: (pool) => {
+      const curve = market.capacity?.(pool) ?? null;
+      return curve === null ? null : change(curve);
+    },
+  });
 
 /**
  * Forecast limited to the declared questions of one policy, also if it was limited for another policy before. Throws
  * `internal` for an undeclared question. O(1) per question.
  */
 export function onlyAsked(
-  given: Limited,
+  given: MarketForecast,
   { policy, asks }: Pick<BoundAsks, 'policy' | 'asks'>,
   { snapshot, config }: { readonly snapshot: Scene; readonly config: SchedulerConfig },
 ): MarketForecast {
-  const market = given[WHOLE] ?? given;
+  const market = Limited.wholeOf(given);
   const mayAsk = bidChecker(asks, snapshot, config);
   const refuse = (what: string): never => {
     throw new EbbError('internal', {
@@ -111,9 +150,8 @@ export function onlyAsked(
       next: 'declare it in the policy’s `asks`',
     });
   };
-  const limited: Limited = {
+  return Limited.of(market, {
     ...market,
-    [WHOLE]: market,
     interruption: (pool, bid) => {
       if (pool.option !== 'spot') return market.interruption(pool, bid);
       if (!mayAsk(pool, bid)) {
@@ -127,8 +165,13 @@ export function onlyAsked(
       asks.prices === true ? (market.meanPrice?.(pool) ?? null) : refuse(`the mean price of ${pool.id}`),
     correlation: (a, b) =>
       asks.correlations === true ? market.correlation(a, b) : refuse(`the correlation of ${a.id} and ${b.id}`),
-  };
-  return limited;
+    capacity: (pool) =>
+      asks.capacity === true ? (market.capacity?.(pool) ?? null) : refuse(`the risk of the capacity of ${pool.id}`),
+    drivers: (pool, bid) =>
+      asks.drivers === true
+        ? (market.drivers?.(pool, bid) ?? null)
+        : refuse(`the evidence behind the risk of ${pool.id}`),
+  });
 }
 
 /** The very same curve where any time may be asked about. */

@@ -2,29 +2,42 @@
  * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
-import type { AttemptId, GroupId, InstanceId, PoolId } from '../kernel/ids.ts';
-import type { Seconds } from '../kernel/units.ts';
+import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
 import type { Constraints, TaskRef } from '../domain/job.ts';
-import type { Allotment, ConsideredOffer, Placement, Purchase, Release, StartOption, Worth } from '../domain/plan.ts';
-import type { Bid, Pool } from '../domain/pool.ts';
+import type {
+  Allotment,
+  ConsideredOffer,
+  MoveTarget,
+  NamedTarget,
+  Placement,
+  Purchase,
+  Release,
+  StartOption,
+  Worth,
+} from '../domain/plan.ts';
+import type { Pool } from '../domain/pool.ts';
 import type { Resources } from '../domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask, Snapshot } from '../domain/snapshot.ts';
 import type { Beliefs } from './learner.ts';
 import type { DecisionMemory } from './memory.ts';
 
-/** Input of every stage: one snapshot, and the settings, including the policy's own. */
+/**
+ * Context of a decision. It grows from stage to stage: each sees what the stages before it found. From `move` on every
+ * stage has all of it (`DecisionContext`).
+ */
 export interface SceneContext {
   readonly snapshot: Snapshot;
+  /** Settings, including the policy's own. */
   readonly config: SchedulerConfig;
   readonly memory: DecisionMemory;
-}
-export interface EstimateContext extends SceneContext {
-  /** Beliefs of the learners. */
+  /** Beliefs of the learners that the policy declares; throws an internal error for any other. */
   readonly beliefs: Beliefs;
 }
+export type EstimateContext = SceneContext;
 /** Forecasts answer what the policy's `asks` declares, and throw an internal error for anything else. */
 export interface ValueContext extends SceneContext {
   readonly forecasts: Forecasts;
@@ -32,7 +45,6 @@ export interface ValueContext extends SceneContext {
 export interface AppraiseContext extends ValueContext {
   readonly worths: Worths;
 }
-/** Context of every later stage, with forecasts, worths and offers. */
 export interface DecisionContext extends AppraiseContext {
   readonly offers: ReadonlyMap<GroupId, GroupOffers>;
 }
@@ -83,8 +95,12 @@ export interface Move {
   readonly reason: string;
   readonly running: RunningTask;
   readonly view: InstanceView;
-  /** Absent: to non-interruptible capacity. */
-  readonly to?: 'spot';
+  /**
+   * Absent: off spot, to any non-interruptible capacity. `spot`: to any spot capacity. A named instance is not bought;
+   * in a named pool one is bought at the bid where none has room. The user's constraints hold for each, and tasks of
+   * gangs have no named target. The task runs on until its target is up and has room.
+   */
+  readonly to?: MoveTarget;
 }
 
 /** A move that the plan kept, with the worth of its work and where it may go. */
@@ -93,7 +109,9 @@ export interface PlannedMove {
   readonly reason: string;
   readonly worth: Worth;
   readonly toSpot: boolean;
-  /** The stage's constraints, narrowed to that side. */
+  /** Absent: any capacity of that side. */
+  readonly to?: NamedTarget;
+  /** The stage's constraints, narrowed to that side, or to the pool of the target. */
   readonly constraints: Constraints;
 }
 
@@ -112,11 +130,11 @@ export interface BeginInput extends DecisionContext {
   readonly appraise: AppraisePolicy;
 }
 
-/** Facts for a move without a target. */
-export interface VacateInput {
-  readonly snapshot: Snapshot;
+/** Facts for a move to any capacity of a side, of which there is none. */
+export interface VacateInput extends DecisionContext {
   readonly move: PlannedMove;
-  readonly offers: readonly Offer[];
+  /** Offers for the work that moves. */
+  readonly moveOffers: readonly Offer[];
   /** All attempts that move in this cycle. */
   readonly going: ReadonlySet<AttemptId>;
   /** True if this cycle buys anything. */
@@ -130,7 +148,7 @@ export interface MovePolicy {
   /** Kept moves of the plan that begin now, appraised as waiting work. */
   readonly begin: (input: BeginInput) => AppraisedMoves;
   /** Attempts that stop now, with room reserved elsewhere. */
-  readonly returning: (context: SceneContext) => readonly RunningTask[];
+  readonly returning: (context: DecisionContext) => readonly RunningTask[];
   /** Reason to stop a move before it has a target, to make room for it; null: none. */
   readonly vacate: (input: VacateInput) => string | null;
 }
@@ -141,7 +159,7 @@ export interface PlanInput extends DecisionContext {
 }
 /** `S` is the solver's type; policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;
-export type { Allotment, StartOption };
+export type { Allotment, MoveTarget, NamedTarget, StartOption };
 
 /** The preset's place and queue stages, for the order stage, which combines them. */
 export interface RoomStages {
@@ -169,16 +187,11 @@ export interface Started {
   readonly forSlotReuse: Queued['forSlotReuse'];
   /** Tasks that wait for the first runs of their class. */
   readonly untold: Queued['untold'];
-  /** Pre-emptions of the plan that some start needs. */
+  /** Preemptions of the plan that some start needs. */
   readonly needed: ReadonlySet<AttemptId>;
 }
 /** Order of starts on the room there is, and the instances allowed to a start besides those of its pool. */
 export type OrderPolicy = (input: OrderInput) => Started;
-
-/** Where a copy is to run: on an instance, or in a pool, in which one is bought where none has room. */
-export type CopyTarget =
-  | { readonly instance: InstanceId; readonly pool?: never }
-  | { readonly pool: PoolId; readonly bid: Bid; readonly instance?: never };
 
 /** A further live attempt of a task that runs. It begins anew; the first attempt to succeed wins. */
 export interface Copy {
@@ -186,7 +199,7 @@ export interface Copy {
   readonly of: AttemptId;
   readonly reason: string;
   /** Absent: any instance that has room. Nothing is bought. */
-  readonly to?: CopyTarget;
+  readonly to?: NamedTarget;
   /** How many attempts of the task are to live at once, this one included; default 2. */
   readonly attempts?: number;
 }
@@ -195,8 +208,9 @@ export interface Copy {
  * where as many attempts live as it names. A task has one copy in an answer, and can have one as `whyNotCopied`
  * (copies.ts) says. It runs where the task's constraints allow, and never where another attempt of the task does.
  *
- * Copies have the room, vCPUs and money that starts and purchases of the same decision leave, those before a deadline
- * first. A plan that starts less leaves room for copies. What has no room is dropped, with a reason.
+ * Copies have the room, vCPUs and money that starts and purchases of the same decision leave. Copies of work with a
+ * deadline come first. A copy without room is dropped, with a reason. So is a copy that could not succeed, because
+ * another attempt has claimed the outputs or the image cannot claim any.
  */
 export type SpeculatePolicy = (context: DecisionContext) => readonly Copy[];
 
@@ -208,10 +222,7 @@ export interface Leftover {
   readonly runtimeS: Seconds;
 }
 
-export interface QueueInput {
-  readonly snapshot: Snapshot;
-  readonly forecasts: Forecasts;
-  readonly worths: ReadonlyMap<GroupId, Worth>;
+export interface QueueInput extends DecisionContext {
   /** Remaining running time of a running task. */
   readonly leftOf: (running: RunningTask) => Seconds;
   /**
@@ -229,7 +240,6 @@ export interface QueueInput {
    * Null if something is known.
    */
   readonly unknownAs: (of: Pick<PendingGroup, 'job' | 'stage'>) => string | null;
-  readonly config: SchedulerConfig;
 }
 export interface Queued {
   /** Demand for purchases: slots for `count` tasks; one slot may serve several tasks in turn. */
@@ -246,7 +256,18 @@ export type QueuePolicy = (input: QueueInput) => Queued;
 export interface AcquireInput extends DecisionContext {
   readonly leftovers: readonly Leftover[];
 }
+/** Work that starts later: deferred by the plan, with an earliest start, or in a back-off. It has an offer. */
+export interface LaterDemand extends Leftover {
+  readonly fromMs: EpochMs;
+  /** Its offers of now, best first; `option` has one of them. */
+  readonly offers: readonly Offer[];
+}
 export interface ScaleInput extends AcquireInput {
+  /**
+   * Demand by time, the earliest first, for purchases ahead of it: such a purchase names the groups that it `serves`.
+   * Moves without room are among `leftovers`. Worked out when it is first asked for.
+   */
+  readonly later: () => readonly LaterDemand[];
   /**
    * Footprint in use: instances that this cycle gave tasks to, or keeps for tasks that stop. Held are those of the
    * snapshot.
@@ -259,7 +280,8 @@ export interface Scaling {
 }
 /**
  * Purchases and releases. Called in every cycle, also without demand, and again with less demand where money does not
- * reach; the last answer counts.
+ * reach; the last answer counts. Nothing is bought that no task may use: now, or later if the purchase names whom it
+ * serves. Purchases ahead get the money and vCPUs that others leave. They are idle at first, and the policy's to keep.
  */
 export type ScalePolicy = (input: ScaleInput) => Scaling;
 
@@ -288,14 +310,17 @@ export interface Host {
   /** Longest remaining running time of its tasks; 0 when empty. */
   readonly remainingS: Seconds;
 }
-/** A placement's `task` is the very record that it was given: tasks are told apart by it. */
-/** A place policy that needs tasks and hosts alone. */
-export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
+/**
+ * Called for starts, moves, returning work and copies, on the room that is left for them. A placement's `task` is the
+ * very record that it was given: tasks are told apart by it.
+ */
 export type PlacePolicy = (
   tasks: readonly TaskToPlace[],
   hosts: readonly Host[],
-  context: SceneContext,
+  context: DecisionContext,
 ) => readonly Placement[];
+/** A place policy that needs tasks and hosts alone. */
+export type PlaceTasks = (tasks: readonly TaskToPlace[], hosts: readonly Host[]) => readonly Placement[];
 
 /** Stages in the order of a decision. */
 export interface Stages<S> {
@@ -309,4 +334,8 @@ export interface Stages<S> {
   readonly queue: QueuePolicy;
   readonly speculate: SpeculatePolicy;
   readonly scale: ScalePolicy;
+  /** Pools in which `scale` may ever buy; absent: any. */
+  readonly buys?: (pool: Pool) => boolean;
+  /** True if `queue` lets waiting tasks take slots between decisions. */
+  readonly reusesSlots?: boolean;
 }

@@ -1,11 +1,8 @@
 /** Which copies the contract of the speculate stage allows. */
-import { raw } from '../kernel/units.ts';
-import { brokenConstraint } from '../domain/constraints.ts';
 import { isEnding } from '../domain/job.ts';
-import { isBid, type Pool } from '../domain/pool.ts';
-import { fits } from '../domain/resources.ts';
-import { isStopping, liveBeside, runningNamed, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
-import type { Copy, CopyTarget } from './contracts.ts';
+import { isStopping, runningNamed, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
+import type { Copy } from './contracts.ts';
+import { wrongTarget } from './targets.ts';
 
 /** Attempts of a task that a copy asks for where it does not say. */
 const WITH_ONE_COPY = 2;
@@ -45,23 +42,4 @@ export function wrongCopy(copies: readonly Copy[], snapshot: Snapshot): string |
     if (wrong !== null) return `it copies ${copy.of} ${wrong}`;
   }
   return null;
-}
-
-function wrongTarget(to: CopyTarget, running: RunningTask, snapshot: Snapshot): string | null {
-  if (to.instance === undefined) {
-    const pool = snapshot.pools.find((p) => p.pool.id === to.pool)?.pool;
-    if (pool === undefined) return `to the pool ${to.pool}, which does not exist`;
-    if (!isBid(to.bid)) return `to the pool ${to.pool} with the bid ${raw(to.bid as never)}`;
-    return notFor(running, pool);
-  }
-  const view = snapshot.instances.get(to.instance);
-  if (view === undefined) return `to ${to.instance}, which is not held`;
-  const isThere = [running, ...liveBeside(snapshot, running)].some((r) => r.attempt.instance === to.instance);
-  return isThere ? `to ${to.instance}, where its task runs already` : notFor(running, view.pool);
-}
-
-function notFor({ attempt, stage }: RunningTask, pool: Pool): string | null {
-  const broken = brokenConstraint(stage.constraints, pool);
-  if (broken !== null) return `to the pool ${pool.id}, which its constraint ${broken} excludes`;
-  return fits(attempt.resources, pool.type.capacity) ? null : `to the pool ${pool.id}, whose machines it does not fit`;
 }

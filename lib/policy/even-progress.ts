@@ -3,8 +3,8 @@
  * under Deadlines", NSDI 2024, section 4). The plan and the moves of Uniform Progress follow it.
  */
 import { raw, secondsBetween, type EpochMs, type Seconds } from '../kernel/units.ts';
-import { quantile } from '../domain/distribution.ts';
-import { quantileToDo } from '../domain/work-to-do.ts';
+import { quantileS } from '../domain/distribution.ts';
+import { quantileToDoS } from '../domain/work-to-do.ts';
 import type { Worth } from '../domain/plan.ts';
 import type { ValueContext } from './contracts.ts';
 
@@ -60,9 +60,9 @@ export function standingOf({ stage, worth, submittedMs, doneS, ranS }: Of, input
     nowMs: input.snapshot.nowMs,
     submittedMs,
     deadlineMs: worth.taskDeadlineMs,
-    workS: raw(quantile(forecast.runtime, safetyQuantile)),
+    workS: quantileS(forecast.runtime, safetyQuantile),
     doneS: raw(doneS),
-    leftS: raw(quantileToDo(forecast.runtime, { keptS: doneS, ranS }, safetyQuantile)),
+    leftS: quantileToDoS(forecast.runtime, { keptS: doneS, ranS }, safetyQuantile),
     changeoverS: startDelayMaxS + restoreS,
   });
 }

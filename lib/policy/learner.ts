@@ -1,7 +1,9 @@
 /**
  * Learners fold events into beliefs, the base of forecasts and policies. A learner is told of each event once, in the
  * order of its cycle, and stored in the same commit as that event, so that nothing counts twice after a crash.
- * All registered learners always learn, whatever the preset reads: a preset chosen later finds the earlier events.
+ * All registered learners (lib/stages/learners.ts) always learn, whatever the preset reads: a preset chosen later finds
+ * the earlier events. Beliefs are another matter: a decision recalls those that the preset's policies declare, and no
+ * policy can read others.
  */
 import type { PoolId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
@@ -64,7 +66,7 @@ export type LearningEventKind = LearningEvent['kind'];
 /**
  * One learner. Lifecycle: `restore` stored rows, then `observe`; `takeDirty` hands out changed rows for the commit of
  * the observed events. One owner, no concurrency. The result of `belief` stays valid for the learner's life and
- * reflects later observations.
+ * reflects later observations. It answers questions and cannot teach: policies of users read it.
  */
 export interface Learner<Belief> {
   readonly name: string;

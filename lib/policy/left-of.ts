@@ -1,4 +1,4 @@
-import { most, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
 import { forecastFor, type Forecasts } from '../domain/forecasts.ts';
 import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
@@ -16,6 +16,8 @@ export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Se
 }
 
 export type LeftOf = (running: RunningTask) => Seconds;
+/** The same as a plain number of seconds. */
+export const leftS = (running: RunningTask, leftOf: LeftOf): number => raw(leftOf(running));
 
 /** `leftOf`, computed once for all alike tasks. */
 export function leftOfEach(of: Known): LeftOf {

@@ -29,6 +29,11 @@ export interface Policy<Stage extends StageName = StageName, Settings extends z.
    * work planned there would wait for ever, beside instances that are bought elsewhere and given back.
    */
   readonly buys?: (pool: Pool) => boolean;
+  /**
+   * True for a policy of `queue` under which waiting tasks may take slots of ended ones between decisions, where a
+   * driver does that (local mode). Absent: they wait for the next decision.
+   */
+  readonly reusesSlots?: true;
   /** Called once per preset, with settings checked by the schema. */
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
 }
@@ -47,6 +52,7 @@ interface Described {
   readonly learners?: readonly string[];
   readonly asks?: Asks;
   readonly buys?: (pool: Pool) => boolean;
+  readonly reusesSlots?: true;
 }
 
 /** A policy whose function finds its settings in the context's `config`. */
@@ -88,7 +94,7 @@ export function withContext<Stage extends StageName>(
       propose: (context) => propose(change(context)),
       begin: (input) => begin(change(input)),
       returning: (context) => returning(change(context)),
-      vacate,
+      vacate: (input) => vacate(change(input)),
     };
     return changed as Contract<Stage>;
   }

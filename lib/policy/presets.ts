@@ -4,10 +4,17 @@ import type { PresetSpec } from '../domain/preset-spec.ts';
 /** The shipped model that is an LSTM over the last ten prices, as Tributary's is (section 2.2.1). */
 const LSTM = '2026-11-21-lstm';
 
-export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly about: string }>> = {
+interface Described {
+  readonly about: string;
+  /** Paper and section, or product, that the preset follows. */
+  readonly source: string;
+}
+
+export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> = {
   ebbtide: {
-    about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification',
-    estimate: 'jvupredict',
+    about: 'the default: recurring runs, one MILP, Stratus packing, Tributary diversification',
+    source: 'ours; JamaisVu, sections 3 and 4; Stratus, section 3.2; Tributary, section 2.2',
+    estimate: 'recurring',
     value: 'jvusched',
     appraise: 'cost-and-risk',
     move: 'guard-and-return',
@@ -20,12 +27,19 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly ab
   },
   tributary: {
     about: 'ebbtide with price losses forecast by the LSTM (Tributary) in place of history',
+    source: 'Tributary, section 2.2.1',
     extends: 'ebbtide',
     forecast: LSTM,
   },
-  greedy: { about: 'ebbtide with the greedy plan alone: no solver', extends: 'ebbtide', plan: 'greedy' },
+  greedy: {
+    about: 'ebbtide with the greedy plan alone: no solver',
+    source: 'ours',
+    extends: 'ebbtide',
+    plan: 'greedy',
+  },
   'on-demand': {
     about: 'packs as ebbtide does, buys on-demand only',
+    source: 'baseline',
     extends: 'ebbtide',
     appraise: 'without-spot',
     move: 'guard',
@@ -33,13 +47,15 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly ab
   },
   'spot-greedy': {
     about: 'the cheapest spot pool until the last safe moment, then on-demand; waits while there is no spot',
+    source: 'greedy of "Can’t Be Late" (NSDI 2024, section 4)',
     extends: 'ebbtide',
     move: 'guard',
     plan: 'spot-greedy',
     scale: 'cheapest-spot',
   },
   'uniform-progress': {
-    about: "spot where there is some, on-demand when behind a line of even progress (Can't Be Late, NSDI 2024)",
+    about: 'spot where there is some, on-demand when behind a line of even progress',
+    source: '"Can’t Be Late" (NSDI 2024, section 4)',
     extends: 'ebbtide',
     move: 'uniform-progress',
     plan: 'uniform-progress',
@@ -47,9 +63,10 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly ab
   },
   fleet: {
     about: 'first come, first served, one task per instance, as EC2 Fleet with price-capacity-optimized',
+    source: 'EC2 User Guide, allocation strategies of EC2 Fleet',
     estimate: 'user-hint',
     value: 'strict-priority',
-    appraise: 'cost-and-risk',
+    appraise: 'by-price',
     move: 'stay',
     plan: 'fcfs',
     order: 'as-packed',
@@ -60,6 +77,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & { readonly ab
   },
   'spot-fleet': {
     about: 'first come, first served on the cheapest spot pool, as EC2 Fleet with lowestPrice',
+    source: 'Spot Fleet’s lowestPrice: Tributary, section 2.1.2; Stratus, section 3.1.1',
     extends: 'fleet',
     place: 'first-fit',
     scale: 'cheapest-spot',

@@ -3,23 +3,24 @@ import { quantilesOf } from '../market/quantiles.ts';
 
 /**
  * Means and ratios over runs with percentile bootstrap intervals (Efron and Tibshirani, An Introduction to the
- * Bootstrap, 1993, sections 6.4 and 13.3). What is drawn again are units that can be taken as independent: see
- * `comparison.ts`.
+ * Bootstrap, 1993, sections 6.4 and 13.3). Independent units are resampled: see `comparison.ts`.
  */
 export interface Interval {
   readonly low: number;
   readonly high: number;
 }
 
-/** `value` is null where there is nothing to divide by; `interval` is null with fewer than two units. */
+/**
+ * Estimate with its interval. `value` is null if the denominator is zero; `interval` is null with fewer than two units.
+ */
 export interface Estimate {
   readonly value: number | null;
   readonly interval: Interval | null;
-  /** Independent units it rests on. */
+  /** Number of independent units. */
   readonly n: number;
 }
 
-/** What one unit adds to a ratio of sums; a mean has the number of its runs below the line. */
+/** Part of one unit in a ratio of sums. For a mean the denominator is its number of runs. */
 export interface Share {
   readonly above: number;
   readonly below: number;
@@ -29,18 +30,20 @@ export const LEVEL = 0.95;
 /** Efron and Tibshirani ask for at least 1,000 resamples for percentile intervals. */
 export const RESAMPLES = 2000;
 /**
- * With n independent values of a symmetric distribution their whole range holds its centre with probability
- * 1 - 2^(1 - n): 0.94 for 5, 0.97 for 6. No resampling of fewer than 6 can hold what LEVEL says.
+ * Least number of units for an interval. The range of n independent, symmetrically distributed values holds their
+ * centre with probability 1 - 2^(1 - n): 0.94 for 5, 0.97 for 6. Resampling fewer than 6 cannot reach LEVEL.
  */
 export const LEAST_UNITS = 6;
-/** Results are to be the same on every machine and in every run of the report. */
+/** Fixed seed: results are the same on every machine and in every run of the report. */
 const SEED = 1;
 
-/** Draws are shared by all estimates over as many units, so those of one comparison vary together. */
+/**
+ * Bootstrap with common draws for all estimates over equally many units, so that those of one comparison vary together.
+ */
 export class Bootstrap {
   readonly #draws = new Map<number, Int32Array>();
 
-  /** Sum above over sum below. O(RESAMPLES x units). */
+  /** Sum of the numerators over the sum of the denominators. O(RESAMPLES x units). */
   ratio(units: readonly Share[]): Estimate {
     const n = units.length;
     const value = quotient(

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The script of the report's page, made of the modules in client/: types are taken out as the build does it, and the
- * modules are put one after another into one block, each after what it imports. That needs no bundler at run time; it
- * asks of the modules that their top-level names differ: in a block of strict code any parser refuses the second one.
+ * Script of the report's page, made of the modules in client/. Types are stripped as in the build. The modules are
+ * concatenated into one block, each after its imports, so no bundler is needed at run time. Their top-level names must
+ * differ: in a block of strict code any parser refuses a second one.
  */
 export function clientCode(): string {
   const parts = new Map<string, string>();
@@ -11,9 +11,7 @@ export function clientCode(): string {
   return `'use strict';\n{\n${[...parts.values()].join('\n')}\n}\n`;
 }
 
-/**
- * `import { a, b } from './c.ts';` is all that the modules may use; nothing is renamed, nothing has side effects alone.
- */
+/** The only form of import that the modules may use: no renaming, no imports for side effects. */
 const IMPORT = /^import \{[^}]*\} from '(\.\.?\/[\w./-]+)';$/gm;
 const EXPORT = /^export (?=const|let|function|async function|class)/gm;
 const LEFT_OVER = /^(?:import|export)\b.*$/m;
@@ -22,9 +20,9 @@ function include(file: URL, parts: Map<string, string>): void {
   if (parts.has(file.href)) return;
   const source = readFileSync(file, 'utf8');
   const { stripTypeScriptTypes } = process.getBuiltinModule('node:module');
-  // A built package has JavaScript here already.
+  // A built package has JavaScript here.
   const code = file.pathname.endsWith('.ts') ? stripTypeScriptTypes(source) : source;
-  // Known before its imports are read, so that a circle ends; where the part stands is decided after them.
+  // Entry before its imports are read, so that circles end; its order is decided after them.
   parts.set(file.href, '');
   for (const [, specifier = ''] of code.matchAll(IMPORT)) include(new URL(specifier, file), parts);
   const body = code.replace(IMPORT, '').replace(EXPORT, '');

@@ -6,9 +6,9 @@ import type { NumberColumn, TextColumn } from './payload.ts';
 const compressed = promisify(gzip);
 
 /**
- * Columns of a report as gzip in base64. Before compression the bytes of numbers are split into planes (the first bytes
- * of all values, then the second ones, ...: Apache Parquet's BYTE_STREAM_SPLIT), which makes times and sums two to
- * three times smaller. Equal columns, as presets of one workload have them, are stored once.
+ * Columns of a report as gzip in base64. The bytes of numbers are split into planes before compression: first bytes of
+ * all values, then second ones (Apache Parquet's BYTE_STREAM_SPLIT). That makes times and sums two to three times
+ * smaller. Equal columns, as presets of one workload have them, are stored once.
  */
 export class Columns {
   readonly #blobs: Promise<string>[] = [];
@@ -29,7 +29,7 @@ export class Columns {
     return { dictionary, index: places.size === values.length ? null : this.#add(planes(index)) };
   }
 
-  /** By their number in the columns. */
+  /** Blobs by their number in the columns. */
   async blobs(): Promise<readonly string[]> {
     return Promise.all(this.#blobs);
   }

@@ -1,25 +1,24 @@
 /**
- * What presets cost and missed, side by side, from the outcomes of their runs: presets x windows x seeds, as plain
- * data.
+ * Costs and missed deadlines of presets side by side, from the outcomes of their runs: presets x windows x seeds, as
+ * plain data.
  *
- * A cell is one window of the market with one seed. Presets are compared over the cells that both have run to their
- * end, so that the market and the workload are the same on both sides (paired). What is drawn again is what is
- * independent: where each seed has a market of its own, those markets with all their windows; where seeds share one,
- * whole windows with all their seeds, for seeds of one window see the same prices; with one window, its seeds.
+ * A cell is one window of the market with one seed. Presets are compared over the cells that both ran to the end, so
+ * that market and workload are equal (paired).
+ *
+ * Independent units are resampled. If each seed has its own market, these are the markets with all their windows. If
+ * seeds share one, they are whole windows with all seeds, which see the same prices; with one window, the seeds.
  */
 import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
+import { ORACLE } from './hindsight.ts';
 import { warningsOf } from './warnings.ts';
-import { QUANTILES, type RunOutcome, type Totals } from './outcome.ts';
+import { QUANTILES, type References, type RunOutcome, type Totals } from './outcome.ts';
 import type { Comparison, Difference, Method, Percentiles, PresetFigures } from './figures.ts';
 
 export type { Estimate } from './bootstrap.ts';
 
-/** Names of the presets that others are held against. */
-export const REFERENCES = { onDemand: 'on-demand', oracle: 'oracle' } as const;
-
 /**
- * `planned`: the preset of each run that was asked for, where some may not have been begun. O(runs + presets^2 x
+ * Comparison of runs. `planned`: the preset of each requested run, if some may not have begun. O(runs + presets^2 x
  * RESAMPLES x units). Throws EbbError `usage` without runs, or for two runs of one preset, window and seed.
  */
 export function compare(
@@ -40,8 +39,7 @@ export function compare(
   const figures = names.map((name) =>
     presetFigures(statistics, name, {
       runs: [...cellsOf(name).values()],
-      onDemand: pairs(cellsOf(name), cellsOf(REFERENCES.onDemand)),
-      oracle: pairs(cellsOf(name), cellsOf(REFERENCES.oracle)),
+      oracle: pairs(cellsOf(name), cellsOf(ORACLE)),
     }),
   );
   const method = methodOf(units, { markets, windows: fromMs, seeds, none: [0] }[units].length);
@@ -52,7 +50,7 @@ export function compare(
 const unitsOf = (n: { readonly markets: number; readonly windows: number; readonly seeds: number }): Method['units'] =>
   n.markets > 1 ? 'markets' : n.windows > 1 ? 'windows' : n.seeds > 1 ? 'seeds' : 'none';
 
-/** What makes two runs of the same unit. */
+/** Key of a run's independent unit. */
 const UNIT = {
   markets: (r) => r.marketSeed ?? 0,
   windows: (r) => r.fromMs,
@@ -61,23 +59,35 @@ const UNIT = {
 } as const satisfies Record<Method['units'], (r: RunOutcome) => number>;
 
 /**
- * Presets that one could choose for their cost per run, the cheapest first: no oracle, which knows what nobody knows,
- * and none of which runs are cut short or missing, because what is not done costs nothing.
+ * Presets eligible by cost per run, the cheapest first. Oracles are excluded, and presets with aborted or missing runs:
+ * unfinished work costs nothing.
  */
 export function choices(presets: readonly PresetFigures[]): readonly PresetFigures[] {
   const most = Math.max(...presets.map((p) => p.runs));
   return presets
-    .filter((p) => p.preset !== REFERENCES.oracle && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
+    .filter((p) => p.preset !== ORACLE && p.aborted === 0 && p.runs === most && p.costUsd.value !== null)
     .toSorted((a, b) => (a.costUsd.value ?? 0) - (b.costUsd.value ?? 0));
 }
 
-/** Runs of one preset by their cell. */
+/** A run and the cost that its own is held against, USD. */
+interface Held {
+  readonly run: RunOutcome;
+  readonly usd: number;
+}
+
+const meanOf = (held: readonly Held[]): number | null =>
+  held.length === 0 ? null : total(held, (h) => h.usd) / held.length;
+
+const onDemandBill = ({ pools }: RunOutcome): number =>
+  total(pools, (use) => (use.option === 'on-demand' ? use.billedUsd : 0));
+
+/** Runs of one preset by cell. */
 type Cells = ReadonlyMap<string, RunOutcome>;
 type Pair = readonly [RunOutcome, RunOutcome];
 
 function cellsByPreset(runs: readonly RunOutcome[]): ReadonlyMap<string, Cells> {
   if (runs.length === 0)
-    throw new EbbError('usage', { what: 'there is no run to compare', allowed: 'one run of one preset or more' });
+    throw new EbbError('usage', { what: 'no run to compare', allowed: 'one run of one preset or more' });
   const presets = new Map<string, Map<string, RunOutcome>>();
   for (const run of runs) {
     const cells = presets.get(run.preset) ?? new Map<string, RunOutcome>();
@@ -102,7 +112,7 @@ const pairs = (a: Cells, b: Cells): readonly Pair[] =>
 
 const distinct = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((x, y) => x - y);
 
-/** Sums what runs add by their independent unit. */
+/** Sums over the runs of each independent unit. */
 class Statistics {
   readonly #unit: (run: RunOutcome) => number;
   readonly #bootstrap = new Bootstrap();
@@ -125,10 +135,15 @@ class Statistics {
     );
   }
 
-  /** A less b of a ratio of sums whose parts below the line differ between the two. */
+  /** Of what runs cost, over what they are held against; null without such runs. */
+  toReference(held: readonly Held[], above: (t: Totals) => number): Estimate | null {
+    if (held.length === 0) return null;
+    return this.#estimate(held.map(({ run, usd }) => [run, { above: above(run.totals), below: usd }]));
+  }
+
+  /** Difference a - b of two ratios of sums with different denominators. */
   pairedShare(cells: readonly Pair[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
-    // Linearised about both ratios (delta method), so that one resampled sum carries it: exact where the parts below
-    // agree.
+    // Linearised about both ratios (delta method), so that one resampled sum suffices: exact for equal denominators.
     const part = (k: 0 | 1): { readonly at: number; readonly sum: number } => {
       const sum = total(cells, (c) => below(c[k].totals));
       return { at: sum === 0 ? 0 : total(cells, (c) => above(c[k].totals)) / sum, sum };
@@ -146,7 +161,7 @@ class Statistics {
       const before = units.get(unit) ?? { above: 0, below: 0 };
       units.set(unit, { above: before.above + share.above, below: before.below + share.below });
     }
-    // Sorted, so that an interval does not depend on the order in which runs came in.
+    // Sorted: the interval does not depend on the order of the runs.
     return this.#bootstrap.ratio([...units].sort(([x], [y]) => x - y).map(([, share]) => share));
   }
 }
@@ -174,20 +189,10 @@ const countsOf = (runs: readonly RunOutcome[]): Pick<PresetFigures, (typeof COUN
 function presetFigures(
   statistics: Statistics,
   preset: string,
-  of: { readonly runs: readonly RunOutcome[]; readonly onDemand: readonly Pair[]; readonly oracle: readonly Pair[] },
+  of: { readonly runs: readonly RunOutcome[]; readonly oracle: readonly Pair[] },
 ): PresetFigures {
-  const { runs } = of;
-  const sum = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals));
-  const perRun = (pick: (t: Totals) => number): number => sum(pick) / runs.length;
-  const against = (cells: readonly Pair[]): Estimate | null =>
-    cells.length === 0
-      ? null
-      : statistics.paired(
-          cells,
-          (a) => a.billedUsd,
-          (b) => b.billedUsd,
-        );
-  const billed = (t: Totals): number => t.billedUsd;
+  const { runs, oracle } = of;
+  const perRun = (pick: (t: Totals) => number): number => total(runs, (r) => pick(r.totals)) / runs.length;
   return {
     preset,
     runs: runs.length,
@@ -197,21 +202,25 @@ function presetFigures(
     costUsd: statistics.mean(runs, billed),
     workUsd: perRun((t) => t.workUsd),
     wastedUsd: perRun((t) => t.wastedUsd),
+    speculativeUsd: perRun((t) => t.speculativeUsd),
     idleUsd: perRun((t) => t.idleUsd),
     onDemandUsd: perRun((t) => t.onDemandUsd),
+    refundedUsd: perRun((t) => t.refundedUsd),
+    onDemandBillUsd: total(runs, onDemandBill) / runs.length,
     interruptions: statistics.mean(runs, (t) => t.interruptions),
     launches: statistics.mean(runs, (t) => t.launches),
     instanceHours: perRun((t) => t.instanceHours),
     lostHours: perRun((t) => t.lostHours),
     toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
-    toOnDemand: against(of.onDemand),
-    toOracle: against(of.oracle),
+    ...againstReferences(statistics, runs),
+    toOracle: oracle.length === 0 ? null : statistics.paired(oracle, billed, billed),
     missedShare: statistics.ratio(
       runs,
       (t) => t.missed,
       (t) => t.deadlines,
     ),
     wastedShare: statistics.ratio(runs, (t) => t.wastedUsd, billed),
+    speculativeShare: statistics.ratio(runs, (t) => t.speculativeUsd, billed),
     idleShare: statistics.ratio(runs, (t) => t.idleUsd, billed),
     utilisation: statistics.ratio(
       runs,
@@ -223,6 +232,26 @@ function presetFigures(
       'best-effort': percentiles(statistics, runs, (t) => t.completionS['best-effort']),
     },
     latenessS: percentiles(statistics, runs, (t) => t.latenessS),
+  };
+}
+
+const billed = (t: Totals): number => t.billedUsd;
+
+function againstReferences(
+  statistics: Statistics,
+  runs: readonly RunOutcome[],
+): Pick<PresetFigures, 'referenceUsd' | 'lowerBoundUsd' | 'toOnDemand' | 'toBound'> {
+  const held = (reference: keyof References): Held[] =>
+    runs.flatMap((run) => {
+      const usd = run.ended === 'aborted' ? null : (run.references?.[reference] ?? null);
+      return usd === null || !(usd > 0) ? [] : [{ run, usd }];
+    });
+  const [onDemand, bounded] = [held('onDemandUsd'), held('lowerBoundUsd')];
+  return {
+    referenceUsd: meanOf(onDemand),
+    lowerBoundUsd: meanOf(bounded),
+    toOnDemand: statistics.toReference(onDemand, billed),
+    toBound: statistics.toReference(bounded, (t) => t.billedUsd + t.refundedUsd),
   };
 }
 
@@ -244,7 +273,7 @@ function difference(
   cells: readonly Pair[],
 ): readonly Difference[] {
   if (cells.length === 0) return [];
-  const lost = (t: Totals): number => t.wastedUsd + t.idleUsd;
+  const lost = (t: Totals): number => t.wastedUsd + t.speculativeUsd + t.idleUsd;
   return [
     {
       a,

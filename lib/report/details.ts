@@ -13,20 +13,20 @@ import type { PriceSeries } from './prices.ts';
 import { completionsS, type JobColumns, latenessesS, type Refusal, type RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';
 
-/** Rows of jobs in one file, over all runs: about 40 MB. Runs past that have their figures and no table of jobs. */
+/** Most rows of jobs in one file, over all runs: about 40 MB. Further runs have figures without a table of jobs. */
 export const EMBEDDED_ROWS = 1_000_000;
-/** Steps of a distribution function: more are not told apart in a chart. */
+/** Most steps of a distribution function: a chart shows no more. */
 const CURVE_POINTS = 240;
 const REFUSED_EXAMPLES = 5;
 
 export interface Details {
   readonly payload: Payload;
   readonly blobs: readonly string[];
-  /** Runs whose jobs were left out. */
+  /** Number of runs without jobs. */
   readonly leftOut: number;
 }
 
-/** Everything that the page's script draws. O(jobs of all runs, sorted). */
+/** All data that the page's script draws. O(jobs of all runs, sorted). */
 export async function detailsOf(
   runs: readonly RunOutcome[],
   comparison: Comparison,
@@ -39,10 +39,11 @@ export async function detailsOf(
     [...byPreset].flatMap(([preset, its]) => curve(preset, Float64Array.from(its.flatMap((r) => pick(r.jobs)))));
   const payload: Payload = {
     presets: [...byPreset.keys()],
-    costs: comparison.presets.map(({ preset, workUsd, wastedUsd, idleUsd, onDemandUsd }) => ({
+    costs: comparison.presets.map(({ preset, workUsd, wastedUsd, speculativeUsd, idleUsd, onDemandUsd }) => ({
       preset,
       workUsd,
       wastedUsd,
+      speculativeUsd,
       idleUsd,
       onDemandUsd,
     })),
@@ -57,13 +58,13 @@ export async function detailsOf(
   return { payload, blobs: await columns.blobs(), leftOut: runs.length - embedded.size };
 }
 
-/** First one run of every preset, then the others, while there is room. */
+/** Runs whose jobs fit: first one of every preset, then the others. */
 function withJobs(runs: readonly RunOutcome[], rows: number): ReadonlySet<RunOutcome> {
   const firsts = [...new Map(runs.toReversed().map((r) => [r.preset, r])).values()].reverse();
   const chosen = new Set<RunOutcome>();
   let used = 0;
   for (const run of new Set([...firsts, ...runs])) {
-    // A single run is always there, however large.
+    // The first run always fits, however large.
     if (chosen.size > 0 && used + run.jobs.key.length > rows) continue;
     used += run.jobs.key.length;
     chosen.add(run);
@@ -96,7 +97,7 @@ function runPayload(columns: Columns, run: RunOutcome, withItsJobs: boolean): Ru
 function jobsPayload(columns: Columns, jobs: JobColumns): JobsPayload {
   const texts = JOB_TEXTS.map((name) => [name, columns.texts(jobs[name])]);
   const times = JOB_TIMES.map((name) => [name, columns.numbers(jobs[name])]);
-  // Single precision is seven digits: more than the table shows of money.
+  // Single precision has seven digits, more than the table shows of money.
   const numbers = JOB_NUMBERS.map((name) => [name, columns.numbers(Float32Array.from(jobs[name]))]);
   return {
     rows: jobs.key.length,
@@ -105,7 +106,7 @@ function jobsPayload(columns: Columns, jobs: JobColumns): JobsPayload {
   };
 }
 
-/** What admission refused in any of the runs, by reason; a job counts once for each run that refused it. */
+/** Refusals by reason over all runs; a job counts once per run that refused it. */
 export const refusalsOf = (runs: readonly RunOutcome[]): readonly RefusedPayload[] =>
   refusedByCode(runs.flatMap((r) => r.refused));
 
@@ -116,7 +117,7 @@ const refusedByCode = (refused: readonly Refusal[]): readonly RefusedPayload[] =
     first: its.slice(0, REFUSED_EXAMPLES).map(({ key, what }) => ({ key, what })),
   }));
 
-/** The distribution function of `values` as steps, thinned evenly in its shares; its ends are kept. */
+/** Distribution function of `values` as steps, thinned evenly by share; both ends are kept. */
 export function curve(preset: string, values: Float64Array): readonly Curve[] {
   const n = values.length;
   if (n === 0) return [];

@@ -8,7 +8,15 @@ import { detailsOf, EMBEDDED_ROWS } from './details.ts';
 import { count } from './client/format.ts';
 import { html, rawElement, scriptJson, type Markup } from './markup.ts';
 import type { PriceSeries } from './prices.ts';
-import { differencesTable, durationsTable, headline, presetsTable, runOptions, type Provenance } from './sections.ts';
+import {
+  differencesTable,
+  durationsTable,
+  excesses,
+  headline,
+  presetsTable,
+  runOptions,
+  type Provenance,
+} from './sections.ts';
 import { STYLE } from './style.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';
@@ -17,20 +25,22 @@ export type { Provenance } from './sections.ts';
 
 export interface ReportInput extends Provenance {
   readonly title: string;
-  /** Presets x windows x seeds, in the order in which they are to be shown. */
+  /** Presets x windows x seeds, in display order. */
   readonly runs: readonly RunOutcome[];
-  /** Of the pools that were bought from (`pricesOf`); none: no prices are drawn. */
+  /** Prices of used pools (`pricesOf`); none: no price charts. */
   readonly prices: readonly PriceSeries[];
   /** Absent: made from the runs. */
   readonly comparison?: Comparison;
-  /** Most rows of jobs in the file; EMBEDDED_ROWS where absent. */
+  /** Most rows of jobs in the file; default EMBEDDED_ROWS. */
   readonly rows?: number;
 }
 
 /**
- * One page that needs nothing else: figures as tables that are there without its script, charts by ECharts, and the
- * jobs of each run as compressed columns. Its policy forbids every request and every script and style but its own, by
- * their hashes. Nothing in it is the time of writing, so the same runs make the same file.
+ * Page in one self-contained file. Its figures are tables that need no script, its charts are ECharts, and the jobs of
+ * each run are compressed columns.
+ *
+ * Its policy forbids all requests, and all scripts and styles except its own, by their hashes. It has no time of
+ * writing, so equal runs give equal files.
  *
  * Throws EbbError `usage` as `compare` does. O(rows log rows) time; the text is held in memory, about 25 bytes per job.
  */
@@ -84,121 +94,32 @@ function body(input: ReportInput, comparison: Comparison, leftOut: number): Mark
     <main>
       <noscript><p class="failure">Charts and jobs need JavaScript; the tables of figures do not.</p></noscript>
       <p class="failure" id="failure" role="alert" hidden></p>
-      ${headline(comparison, runs, input)}
-
-      <section aria-labelledby="presets-title">
-        <h2 id="presets-title">Presets</h2>
-        ${presetsTable(comparison)}
-        <p class="note">${comparison.method.text}</p>
-        <h3>Cost by kind</h3>
-        <div
-          class="chart"
-          id="cost-chart"
-          role="img"
-          aria-label="Mean cost per run of each preset: work, wasted and idle. The table above has the figures."
-        ></div>
-        <p class="note">
-          Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted or idle. It
-          differs between presets that choose other instances.
-        </p>
-      </section>
-
+      ${headline(comparison, runs, input)} ${presetsSection(comparison)}
       ${comparison.differences.length === 0 ? null : differencesSection(comparison)}
-
-      <section aria-labelledby="durations-title">
-        <h2 id="durations-title">How long jobs took</h2>
-        ${durationsTable(comparison)}
-        <div class="charts">${distributions(runs)}</div>
-      </section>
-
-      <section aria-labelledby="run-title">
-        <h2 id="run-title">One run</h2>
-        <div class="controls">
-          <label
-            >Run
-            <select id="run">
-              ${runOptions(runs, comparison)}
-            </select></label
-          >
-        </div>
-        <h3>Instances over time</h3>
-        <p class="note" id="instances-note"></p>
-        <div
-          class="chart"
-          id="instances-chart"
-          role="img"
-          aria-label="Live instances over time by purchase option"
-        ></div>
-        <h3>Pools</h3>
-        <p class="note" id="pools-note"></p>
-        <div class="scroll" tabindex="0" role="region" aria-label="Pools: figures">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Pool</th>
-                <th scope="col">Bought as</th>
-                <th scope="col" class="right">Launches</th>
-                <th scope="col" class="right">Interruptions</th>
-                <th scope="col" class="right">Refused requests</th>
-                <th scope="col" class="right">Instance-hours</th>
-                <th scope="col" class="right">Billed</th>
-                <th scope="col" class="right">Of on-demand</th>
-              </tr>
-            </thead>
-            <tbody id="pool-rows"></tbody>
-          </table>
-        </div>
-        <div id="prices-part" hidden>
-          <h3>Prices of the pools most was spent on</h3>
-          <p class="note">USD per instance-hour; times are UTC.</p>
-          <div
-            class="chart"
-            id="prices-chart"
-            role="img"
-            aria-label="Spot price over time of each pool, with its on-demand price"
-          ></div>
-        </div>
-        <div id="refused-part" hidden>
-          <h3>Refused jobs</h3>
-          <ul id="refused"></ul>
-        </div>
-        <h3 id="jobs-title">Jobs</h3>
-        ${leftOut === 0 ? null : html`<p class="note">The jobs of ${count(leftOut)} of ${count(runs.length)} runs were left out: the file holds at most ${count(input.rows ?? EMBEDDED_ROWS)} rows.</p>`}
-        <div class="controls">
-          <label
-            >Search <input type="search" id="job-search" placeholder="job, name or owner" aria-controls="job-pane"
-          /></label>
-          <label
-            >Show
-            <select id="job-filter" aria-controls="job-pane">
-              ${FILTERS.map((f) => html`<option>${f}</option>`)}
-            </select></label
-          >
-          <label
-            >Class
-            <select id="job-class" aria-controls="job-pane">
-              <option>all</option>
-              <option>deadline</option>
-              <option>best-effort</option>
-            </select></label
-          >
-          <span class="note" id="job-found" role="status"></span>
-        </div>
-        <div id="job-pane" role="grid" tabindex="0" aria-labelledby="jobs-title" aria-readonly="true">
-          <div class="row head" role="row" id="job-head"></div>
-          <div id="job-space" role="presentation"><div id="job-rows" role="rowgroup"></div></div>
-        </div>
-        <p class="note">
-          Arrow keys move through the rows, a row's exact times stand below. Times are UTC; cost is work and wasted work
-          without idle capacity.
-        </p>
-        <dl class="facts" id="job-detail" aria-live="polite"></dl>
-      </section>
+      ${durationsSection(comparison, runs)} ${runSection(input, comparison, leftOut)}
       <footer class="note">
         Simulated by Ebbtide. Costs are what the provider would have billed at the market's prices.
       </footer>
     </main>`;
 }
+
+const presetsSection = (comparison: Comparison): Markup =>
+  html`<section aria-labelledby="presets-title">
+    <h2 id="presets-title">Presets</h2>
+    ${presetsTable(comparison)} ${excesses(comparison)}
+    <p class="note">${comparison.method.text}</p>
+    <h3>Cost by kind</h3>
+    <div
+      class="chart"
+      id="cost-chart"
+      role="img"
+      aria-label="Mean cost per run of each preset: work, wasted, speculative and idle. The table above has the figures."
+    ></div>
+    <p class="note">
+      Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle.
+      It differs between presets that choose other instances. Speculative: attempts beside the one that succeeded first.
+    </p>
+  </section>`;
 
 const differencesSection = (comparison: Comparison): Markup =>
   html`<section aria-labelledby="differences-title">
@@ -207,7 +128,101 @@ const differencesSection = (comparison: Comparison): Markup =>
     <p class="note">Over the windows and seeds that both have. Negative: the first is lower.</p>
   </section>`;
 
-/** Places for the distributions of which there is anything to draw. */
+const durationsSection = (comparison: Comparison, runs: readonly RunOutcome[]): Markup =>
+  html`<section aria-labelledby="durations-title">
+    <h2 id="durations-title">How long jobs took</h2>
+    ${durationsTable(comparison)}
+    <div class="charts">${distributions(runs)}</div>
+  </section>`;
+
+/** Details of the selected run, filled in by the script. */
+const runSection = (input: ReportInput, comparison: Comparison, leftOut: number): Markup =>
+  html`<section aria-labelledby="run-title">
+    <h2 id="run-title">One run</h2>
+    <div class="controls">
+      <label
+        >Run
+        <select id="run">
+          ${runOptions(input.runs, comparison)}
+        </select></label
+      >
+    </div>
+    <h3>Instances over time</h3>
+    <p class="note" id="instances-note"></p>
+    <div class="chart" id="instances-chart" role="img" aria-label="Live instances over time by purchase option"></div>
+    <h3>Pools</h3>
+    <p class="note" id="pools-note"></p>
+    ${POOLS_TABLE}
+    <div id="prices-part" hidden>
+      <h3>Prices of the pools most was spent on</h3>
+      <p class="note">USD per instance-hour; times are UTC.</p>
+      <div
+        class="chart"
+        id="prices-chart"
+        role="img"
+        aria-label="Spot price over time of each pool, with its on-demand price"
+      ></div>
+    </div>
+    <div id="refused-part" hidden>
+      <h3>Refused jobs</h3>
+      <ul id="refused"></ul>
+    </div>
+    ${jobsPart(input, leftOut)}
+  </section>`;
+
+const POOLS_TABLE = html`<div class="scroll" tabindex="0" role="region" aria-label="Pools: figures">
+  <table>
+    <thead>
+      <tr>
+        <th scope="col">Pool</th>
+        <th scope="col">Bought as</th>
+        <th scope="col" class="right">Launches</th>
+        <th scope="col" class="right">Interruptions</th>
+        <th scope="col" class="right">Refused requests</th>
+        <th scope="col" class="right">Instance-hours</th>
+        <th scope="col" class="right">Billed</th>
+        <th scope="col" class="right">Of on-demand</th>
+      </tr>
+    </thead>
+    <tbody id="pool-rows"></tbody>
+  </table>
+</div>`;
+
+/** Search and table of the selected run's jobs. */
+const jobsPart = (input: ReportInput, leftOut: number): Markup =>
+  html`<h3 id="jobs-title">Jobs</h3>
+    ${leftOut === 0 ? null : html`<p class="note">The jobs of ${count(leftOut)} of ${count(input.runs.length)} runs were left out: the file holds at most ${count(input.rows ?? EMBEDDED_ROWS)} rows.</p>`}
+    <div class="controls">
+      <label
+        >Search <input type="search" id="job-search" placeholder="job, name or owner" aria-controls="job-pane"
+      /></label>
+      <label
+        >Show
+        <select id="job-filter" aria-controls="job-pane">
+          ${FILTERS.map((f) => html`<option>${f}</option>`)}
+        </select></label
+      >
+      <label
+        >Class
+        <select id="job-class" aria-controls="job-pane">
+          <option>all</option>
+          <option>deadline</option>
+          <option>best-effort</option>
+        </select></label
+      >
+      <span class="note" id="job-found" role="status"></span>
+    </div>
+    <div id="job-pane" role="grid" tabindex="0" aria-labelledby="jobs-title" aria-readonly="true">
+      <div class="row head" role="row" id="job-head"></div>
+      <div id="job-space" role="presentation"><div id="job-rows" role="rowgroup"></div></div>
+    </div>
+    <p class="note">
+      Arrow keys move through the rows, a row's exact times stand below. Times are UTC; cost is work and wasted work
+      without idle capacity.
+    </p>
+    <dl class="facts" id="job-detail" aria-live="polite"></dl>`;
+
+/** Places for the distributions with data. */
 function distributions(runs: readonly RunOutcome[]): readonly Markup[] {
   const has = (of: (r: RunOutcome) => number): boolean => runs.some((r) => of(r) > 0);
   const places: readonly (readonly [string, string, boolean])[] = [
@@ -236,13 +251,13 @@ function distributions(runs: readonly RunOutcome[]): readonly Markup[] {
     );
 }
 
-/** The distribution of ECharts with lines, bars, scatters, legends, zoom and tooltips, its licence on top. */
+/** ECharts with lines, bars, scatters, legends, zoom and tooltips, under its licence. */
 function echartsCode(): string {
   const path = createRequire(import.meta.url).resolve('echarts/dist/echarts.common.min.js');
   return readFileSync(path, 'utf8');
 }
 
-/** Code between script tags: nothing in it may end the element or open a comment that swallows its end. */
+/** Code between script tags: it must not end the element or open a comment over its end. */
 function scriptText(code: string): string {
   if (/<\/script|<!--/i.test(code)) throw new SyntaxError('a script of the report cannot stand inside a page');
   return code;

@@ -1,4 +1,4 @@
-/** HTML that is safe to put into a page as it stands. */
+/** HTML that is safe to embed. */
 export class Markup {
   readonly html: string;
 
@@ -9,9 +9,7 @@ export class Markup {
 
 type Piece = Markup | string | number | null | readonly (Markup | null)[];
 
-/**
- * A template whose values are escaped unless they are markup themselves: job names and command lines are foreign text.
- */
+/** Template whose values are escaped unless they are markup: names and command lines of jobs are foreign text. */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   return new Markup(strings.reduce((text, s, i) => text + rendered(pieces[i - 1] ?? null) + s));
 }
@@ -23,13 +21,13 @@ function rendered(piece: Piece): string {
   return piece.map(rendered).join('');
 }
 
-/** For text and for attributes in quotes. */
+/** Text escaped for elements and quoted attributes. */
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** JSON inside a script element: `<` never appears, so neither `</script` nor `<!--` can end or change it. */
+/** JSON inside a script element. It has no `<`, so neither `</script` nor `<!--` can end or change the element. */
 export const scriptJson = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
 
-/** A script or style element whose content stands as it is, to the byte: the page's policy has hashes of it. */
+/** Script or style element with unchanged content: the page's policy has hashes of it. */
 export function rawElement(
   tag: 'script' | 'style',
   attributes: Readonly<Record<string, string>>,

@@ -1,24 +1,24 @@
 import type { JobClass, JobState } from '../domain/job.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 
-/** A job that submission turned down, as it would have been in every other driver. */
+/** Job refused at submission, as any driver would refuse it. */
 export interface Refusal {
   readonly key: string;
   readonly code: string;
-  /** Empty past the first TEXTS_KEPT of a code. */
+  /** Reason; empty past the first TEXTS_KEPT of a code. */
   readonly what: string;
-  /** What to do about it; empty where nothing is known. */
+  /** Remedy; empty if none is known. */
   readonly next: string;
 }
 
-/** A policy of the user's own of which answers were refused. */
+/** User policy with refused answers. */
 export interface RefusedPolicy {
   readonly stage: string;
   readonly policy: string;
   readonly standIn: string;
-  /** Fault of the first refused answer. */
+  /** Reason of the first refusal. */
   readonly firstWhy: string;
-  /** Refused answers; one that repeats within a decision counts once. */
+  /** Refused answers; repetitions within a decision count once. */
   readonly times: number;
 }
 
@@ -27,24 +27,24 @@ export type EndReason = 'done' | 'time-over' | 'aborted';
 export interface CycleTotals {
   readonly count: number;
   readonly solved: number;
-  /** Real time that solvers took, ms: no part of any decision. */
+  /** Wall time of the solvers, ms: not an input of decisions. */
   readonly solverMs: number;
 }
 
-/** Refused jobs whose reason is kept word for word, of each code: of the others the name and the code are. */
+/** Most refused jobs per code with their reason; further ones have name and code. */
 export const TEXTS_KEPT = 100;
 
-/** A workload may be endless beside its window: past so many jobs that come too late nothing more is counted. */
+/** Most jobs past the end that are counted: a workload may be endless. */
 export const COUNTED_PAST_END = 100_000;
 
 /**
- * What one simulation came to, as plain data: what is sent between threads, printed as JSON, and drawn. Columns of
- * equal length where there may be hundreds of thousands of rows. Times in ms since the epoch, money in USD.
+ * Outcome of one simulation as plain data, sent between threads, printed as JSON, and drawn. Data of up to hundreds of
+ * thousands of rows is in columns of equal length. Times in ms since the epoch, money in USD.
  */
 export interface RunOutcome {
   readonly preset: string;
   readonly seed: number;
-  /** Of the generated market where the seed has one of its own; null: a market that all seeds share. */
+  /** Seed of the generated market, if each seed has one; null: all seeds share a market. */
   readonly marketSeed: number | null;
   readonly fromMs: number;
   readonly endMs: number;
@@ -56,8 +56,21 @@ export interface RunOutcome {
   readonly instances: InstanceSeries;
   readonly pools: readonly PoolUse[];
   readonly refused: readonly Refusal[];
-  /** Absent: none were. */
+  /** Absent: not computed, or the run was aborted. */
+  readonly references?: References;
+  /** Policies with refused answers; absent: none. */
   readonly refusedPolicies?: readonly RefusedPolicy[];
+}
+
+/** Costs that a run's own is held against: of the jobs that it admitted, on its market, under its billing. */
+export interface References {
+  /** Cheapest on-demand way that knows nothing of the future, USD; null: some task fits no on-demand pool. */
+  readonly onDemandUsd: number | null;
+  /**
+   * No way of doing all of it in time costs less before refunds, whatever it knows of the future, USD; null: too many
+   * tasks.
+   */
+  readonly lowerBoundUsd: number | null;
 }
 
 export interface Totals {
@@ -67,38 +80,45 @@ export interface Totals {
   readonly failed: number;
   readonly unfinished: number;
   readonly refused: number;
-  /** Jobs that come after the end of the simulation, counted up to COUNTED_PAST_END; in no other figure. */
+  /** Jobs due after the end of the simulation, counted up to COUNTED_PAST_END; not in other figures. */
   readonly notSubmitted: number;
   /**
-   * Jobs with a deadline that were admitted, and how many of them did not succeed by it; those that still had time at
-   * the end did not miss it.
+   * Admitted jobs with a deadline. Missed: those that did not succeed by it, without those that still had time at the
+   * end.
    */
   readonly deadlines: number;
   readonly missed: number;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  /** Running time of superseded attempts. */
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** work + wasted + idle: what the provider bills. */
+  /** work + wasted + speculative + idle: what the provider bills. */
   readonly billedUsd: number;
-  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted or idle. */
+  /** Part of the charges that was refunded, and is in no other figure. */
+  readonly refundedUsd: number;
+  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted, speculative or idle. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
-  /** Instance-hours of work over all: by the share of the instance that tasks asked for. */
+  /** Instance-hours of work over all, by the requested share of each instance. */
   readonly utilisation: number;
   readonly launches: number;
   readonly interruptions: number;
   readonly attempts: number;
-  /** Hours of running time done again because an interruption, a pre-emption or a failure lost it. */
+  /** Hours of running time repeated after interruptions, preemptions and failures. */
   readonly lostHours: number;
-  /** Submission to completion of jobs that succeeded, s, at QUANTILES. Empty without such jobs. */
+  /** Time from submission to completion of successful jobs, s, at QUANTILES. Empty without such jobs. */
   readonly completionS: Readonly<Partial<Record<JobClass, readonly number[]>>>;
-  /** Completion after the deadline of jobs that succeeded late, s, at QUANTILES. */
+  /** Time past the deadline of late successful jobs, s, at QUANTILES. */
   readonly latenessS: readonly number[];
 }
 
 export const QUANTILES = [0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1] as const;
 
-/** One row per admitted job in order of submission. NaN for what has not happened or was not asked for. */
+/**
+ * Columns with one row per admitted job in order of submission. NaN for events that have not happened, and values not
+ * requested.
+ */
 export interface JobColumns {
   readonly key: readonly string[];
   readonly name: readonly string[];
@@ -112,20 +132,19 @@ export interface JobColumns {
   readonly deadlineMs: Float64Array;
   readonly workUsd: Float64Array;
   readonly wastedUsd: Float64Array;
+  readonly speculativeUsd: Float64Array;
   /** Its part of time that was paid and unused (lib/cycle/money/ledger.ts). */
   readonly idleUsd: Float64Array;
   readonly onDemandUsd: Float64Array;
-  /** Attempts that the market ended. */
+  /** Attempts ended by the market. */
   readonly interruptions: Float64Array;
 }
 
-/**
- * Live instances over time as steps at `atMs`, thinned to SERIES_POINTS at most (the highest of each stretch is kept).
- */
+/** Live instances over time as steps at `atMs`, at most SERIES_POINTS: the highest of each stretch is kept. */
 export interface InstanceSeries {
   readonly atMs: Float64Array;
   readonly counts: Readonly<Record<PurchaseOption, Float64Array>>;
-  /** vCPUs of all of them. */
+  /** Sum of their vCPUs. */
   readonly vcpus: Float64Array;
 }
 
@@ -140,14 +159,14 @@ export interface PoolUse {
   readonly onDemandUsd: number;
 }
 
-/** Past their deadlines, of the jobs that succeeded late. */
+/** Times past the deadline of late successful jobs. */
 export const latenessesS = (jobs: JobColumns): number[] =>
   jobs.state.flatMap((state, i) => {
     const lateS = ((jobs.finishedMs[i] ?? NaN) - (jobs.deadlineMs[i] ?? NaN)) / 1000;
     return state === 'succeeded' && lateS > 0 ? [lateS] : [];
   });
 
-/** From submission to completion, of the jobs of a class that succeeded. */
+/** Times from submission to completion of a class's successful jobs. */
 export const completionsS = (jobs: JobColumns, of: JobClass): number[] =>
   jobs.class.flatMap((c, i) =>
     c === of && jobs.state[i] === 'succeeded' ? [((jobs.finishedMs[i] ?? 0) - (jobs.submittedMs[i] ?? 0)) / 1000] : [],

@@ -1,15 +1,18 @@
-/** What the report hands to its page's script: small figures as JSON, columns as blobs beside it. Types only. */
+/** Data of the report for its page's script: small figures as JSON, columns as blobs beside it. Types only. */
 import type { JobClass } from '../domain/job.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 import type { PriceSeries } from './prices.ts';
 
-/** `bytes` per value: 8 is Float64, 4 is Float32, little-endian, split into planes (see columns.ts). NaN: not there. */
+/**
+ * Numbers with `bytes` per value: 8 is Float64, 4 is Float32, little-endian, split into planes (columns.ts). NaN:
+ * missing.
+ */
 export interface NumberColumn {
   readonly blob: number;
   readonly bytes: 4 | 8;
 }
 
-/** The distinct texts as a JSON array, and for each row which of them (Uint32 planes); null: one text per row. */
+/** Texts: the distinct ones as a JSON array, and their index by row (Uint32 planes); null: one text per row. */
 export interface TextColumn {
   readonly dictionary: number;
   readonly index: number | null;
@@ -17,7 +20,15 @@ export interface TextColumn {
 
 export const JOB_TEXTS = ['key', 'name', 'owner', 'class', 'state'] as const;
 export const JOB_TIMES = ['submittedMs', 'startedMs', 'finishedMs', 'deadlineMs'] as const;
-export const JOB_NUMBERS = ['tasks', 'workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const;
+export const JOB_NUMBERS = [
+  'tasks',
+  'workUsd',
+  'wastedUsd',
+  'speculativeUsd',
+  'idleUsd',
+  'onDemandUsd',
+  'interruptions',
+] as const;
 export type JobText = (typeof JOB_TEXTS)[number];
 export type JobNumber = (typeof JOB_TIMES)[number] | (typeof JOB_NUMBERS)[number];
 
@@ -44,11 +55,11 @@ export interface RunPayload {
   readonly endMs: number;
   readonly seed: number;
   readonly ended: string;
-  /** Null where the report would have become too large: figures only. */
+  /** Null if the report would be too large: figures only. */
   readonly jobs: JobsPayload | null;
   readonly series: Readonly<Record<'atMs' | 'vcpus' | PurchaseOption, NumberColumn>>;
   readonly pools: readonly PoolPayload[];
-  /** Jobs that were turned down: how many by reason, with the first few of each. */
+  /** Refused jobs: their number by reason, with the first few of each. */
   readonly refused: readonly RefusedPayload[];
 }
 
@@ -58,7 +69,7 @@ export interface RefusedPayload {
   readonly first: readonly { readonly key: string; readonly what: string }[];
 }
 
-/** Points (value, share of the jobs at or below it) of a distribution function, pooled over a preset's runs. */
+/** Points of a distribution function, pooled over a preset's runs: value, and share of jobs up to it. */
 export interface Curve {
   readonly preset: string;
   readonly jobs: number;
@@ -69,6 +80,7 @@ export interface CostPayload {
   readonly preset: string;
   readonly workUsd: number;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
   readonly onDemandUsd: number;
 }

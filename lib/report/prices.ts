@@ -3,11 +3,12 @@ import { epochMs, raw } from '../kernel/units.ts';
 import { indexAt, priceAt } from '../market/price-steps.ts';
 import type { MarketTrace } from '../market/trace.ts';
 import type { RunOutcome } from './outcome.ts';
+import { onDemandUsdOf } from '../domain/pool.ts';
 
-/** The spot price of one pool within one window, as steps; the last one holds until `toMs`. */
+/** Spot price of one pool within one window, as steps; the last one holds until `toMs`. */
 export interface PriceSeries {
   readonly pool: string;
-  /** The window that it was cut for: `fromMs` of its runs. */
+  /** Window: `fromMs` of its runs. */
   readonly fromMs: number;
   readonly toMs: number;
   readonly onDemandUsdPerHour: number;
@@ -15,12 +16,12 @@ export interface PriceSeries {
   readonly usdPerHour: readonly number[];
 }
 
-/** Pools of a window that are drawn: those on which most was spent. */
+/** Pools drawn per window: those with the highest cost. */
 export const DRAWN_POOLS = 6;
-/** More steps than that are not seen in a chart as wide as a page. */
+/** Most steps of a chart: a wide page shows no more. */
 const DRAWN_STEPS = 800;
 
-/** Prices of the spot pools on which most was spent in each window. O(runs x pools + price steps of the windows). */
+/** Prices of the costliest spot pools of each window. O(runs x pools + price steps of the windows). */
 export function pricesOf(trace: MarketTrace, runs: readonly RunOutcome[]): readonly PriceSeries[] {
   const pools = new Map(trace.pools.map((p) => [p.id as string, p]));
   return [...Map.groupBy(runs, (r) => r.fromMs)].flatMap(([fromMs, of]) => {
@@ -36,7 +37,7 @@ export function pricesOf(trace: MarketTrace, runs: readonly RunOutcome[]): reado
               pool: id,
               fromMs,
               toMs,
-              onDemandUsdPerHour: raw(pool.onDemandUsdPerHour),
+              onDemandUsdPerHour: onDemandUsdOf(pool),
               atMs: steps.map(([at]) => at),
               usdPerHour: steps.map(([, usd]) => usd),
             },
@@ -45,10 +46,7 @@ export function pricesOf(trace: MarketTrace, runs: readonly RunOutcome[]): reado
   });
 }
 
-/**
- * Spot pools by what all runs of a window spent on them; each run's first ones are among them, whatever the others
- * spent.
- */
+/** Spot pools by cost over all runs of a window; the costliest of each run are among them. */
 function mostUsed(runs: readonly RunOutcome[]): readonly string[] {
   const spent = new Map<string, number>();
   const firsts = new Set<string>();
@@ -78,7 +76,7 @@ function stepsWithin(
   return thinned(steps);
 }
 
-/** At most about DRAWN_STEPS, with the first, lowest, highest and last of each stretch: no spike is lost. */
+/** About DRAWN_STEPS steps at most, with the first, lowest, highest and last of each stretch: no spike is lost. */
 export function thinned(steps: readonly Step[]): readonly Step[] {
   if (steps.length <= DRAWN_STEPS) return steps;
   const size = Math.ceil((4 * steps.length) / DRAWN_STEPS);

@@ -1,25 +1,23 @@
-/**
- * The parts of the page that are written into it: what was run, what went wrong, the figures of presets. No script
- * needed.
- */
+/** Static parts of the page: what was run, what went wrong, figures of presets. They need no script. */
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
-import { choices, type Estimate, REFERENCES } from './comparison.ts';
+import { choices, type Estimate } from './comparison.ts';
+import { excessText } from './excess.ts';
 import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison, Difference, PresetFigures } from './figures.ts';
 
-/** What a run was made of, in the words of who made it. */
+/** Inputs of a run, in the words of its author. */
 export interface Provenance {
   readonly workload: string;
   readonly market: string;
-  /** The command line, where there was one. */
+  /** Command line, if there was one. */
   readonly command: string | null;
-  /** Of everything whose version matters, by its name. */
+  /** Versions of software and data, by name. */
   readonly versions: Readonly<Record<string, string>>;
-  /** Whatever else a reader should know first: lines of the workload that could not be read, jobs that were dropped. */
+  /** Further facts that a reader needs first: unreadable lines of the workload, dropped jobs. */
   readonly notes: readonly string[];
-  /** What the reader of the workload made up or took for granted. */
+  /** Assumptions of the workload's reader. */
   readonly assumptions: readonly string[];
 }
 
@@ -46,9 +44,7 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
     ],
   ];
   return html`<section aria-label="Summary">
-    <ul class="verdict ${bad.length > 0 ? 'bad' : ''}">
-      ${bad.map((line) => html`<li class="bad">${line}</li>`)}${good.map((line) => html`<li>${line}</li>`)}
-    </ul>
+    ${verdict(bad, 'bad')}${verdict(good, '')}
     <dl class="facts">
       ${facts.map(
         ([name, value]) =>
@@ -59,18 +55,25 @@ export function headline(comparison: Comparison, runs: readonly RunOutcome[], of
   </section>`;
 }
 
+const verdict = (lines: readonly string[], kind: 'bad' | ''): Markup | null =>
+  lines.length === 0
+    ? null
+    : html`<ul class="verdict ${kind}">
+        ${lines.map((line) => html`<li class="${kind}">${line}</li>`)}
+      </ul>`;
+
 interface Window {
   readonly fromMs: number;
   readonly endMs: number;
 }
 
-/** Windows by their start; one ends when the last of its runs did. */
+/** Windows by their start. A window ends with the last of its runs. */
 const windowsOf = (runs: readonly RunOutcome[]): readonly Window[] =>
   [...Map.groupBy(runs, (r) => r.fromMs)]
     .map(([fromMs, its]) => ({ fromMs, endMs: Math.max(...its.map((r) => r.endMs)) }))
     .sort((a, b) => a.fromMs - b.fromMs);
 
-/** One or two in full; of more, how many there are and where they lie. */
+/** Windows in words: one or two in full, more by number and range. */
 function windowsText(windows: readonly Window[]): string {
   const [first] = windows;
   if (windows.length <= 2 || first === undefined) return windows.map(windowText).join(', ');
@@ -82,16 +85,23 @@ function windowsText(windows: readonly Window[]): string {
 const windowText = ({ fromMs, endMs }: Window): string =>
   `${minute(fromMs)} to ${minute(endMs)} UTC (${duration((endMs - fromMs) / 1000)})`;
 
-/** Missed deadlines, work that was not done, and what makes figures doubtful, before anything else. */
+/** Missed deadlines, unfinished work and doubts, shown first. */
 export function badNews(comparison: Comparison, notes: readonly string[]): readonly string[] {
-  // Presets of which the same is to be said share a line: what admission refuses does not depend on the preset.
+  // Presets with equal shortcomings share a line: refusals do not depend on the preset.
   const said = Map.groupBy(comparison.presets, shortcomings);
   said.delete('');
   const all = comparison.presets.length;
   const lines = [...said].map(([text, presets]) =>
     all > 1 && presets.length === all ? `Every preset: ${text}.` : `${names(presets)}: ${text}.`,
   );
-  return [...lines, ...comparison.warnings, ...notes];
+  return [...lines, ...tooLate(comparison), ...comparison.warnings, ...notes];
+}
+
+function tooLate({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
+  const possible = choices(presets);
+  return possible.length > 1 && possible.every(missesMany)
+    ? [`Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`]
+    : [];
 }
 
 function shortcomings(p: PresetFigures): string {
@@ -106,31 +116,39 @@ function shortcomings(p: PresetFigures): string {
 
 const names = (presets: readonly PresetFigures[]): string => presets.map((p) => p.preset).join(', ');
 
-/** Presets that miss more than this are not among those whose cost is worth comparing. */
+/** Highest share of missed deadlines with which a preset is compared by cost. */
 const MISSED_MOST = 0.01;
+const missesMany = (p: PresetFigures): boolean => (p.missedShare.value ?? 0) > MISSED_MOST;
 
-export function goodNews({ presets }: Pick<Comparison, 'presets'>): readonly string[] {
+export function goodNews({ presets, differences }: Pick<Comparison, 'presets' | 'differences'>): readonly string[] {
   const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
   const lines = clean.length === 0 ? [] : [`All jobs done, no deadline missed: ${names(clean)}.`];
   const possible = choices(presets);
-  const kept = possible.filter((p) => (p.missedShare.value ?? 0) <= MISSED_MOST);
-  if (possible.length > 1 && kept.length === 0)
-    return [...lines, `Every preset misses more than ${MISSED_MOST * 100} % of the deadlines.`];
+  const kept = possible.filter((p) => !missesMany(p));
   const [best] = possible.length > 1 ? kept : possible;
   if (best === undefined) return lines;
   const among = possible.length > 1 ? `Cheapest of those that miss at most ${MISSED_MOST * 100} %: ` : '';
-  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}.`];
+  const alike = undecided(differences, best.preset, new Set(kept.map((p) => p.preset)));
+  const doubt = alike.length === 0 ? '' : `; no difference shown to ${alike.join(', ')}`;
+  return [...lines, `${among}${best.preset}, ${dollars(best.costUsd.value ?? NaN)} per run${against(best)}${doubt}.`];
 }
 
-/** What idles is in the cost of the preset `on-demand` too, so that where it ran it is what a cost is held against. */
-function against({ preset, toOnDemand, toOnDemandPrices }: PresetFigures): string {
-  if (preset !== REFERENCES.onDemand && toOnDemand !== null && toOnDemand.value !== null)
-    return `, ${percent(toOnDemand.value)} of the cost of the preset ${REFERENCES.onDemand}`;
+/** Presets whose cost the runs do not tell from that of `preset`. */
+const undecided = (differences: readonly Difference[], preset: string, among: ReadonlySet<string>): readonly string[] =>
+  differences.flatMap((d) => {
+    const other = d.a === preset ? d.b : d.b === preset ? d.a : null;
+    return other !== null && among.has(other) && cheaper(d) === NOT_SHOWN ? [other] : [];
+  });
+
+/** What idles is in the on-demand reference too, so that where it is known a cost is held against it. */
+function against({ toOnDemand, toOnDemandPrices }: PresetFigures): string {
+  if (toOnDemand !== null && toOnDemand.value !== null)
+    return `, ${percent(toOnDemand.value)} of the on-demand reference`;
   const { value } = toOnDemandPrices;
   return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
 }
 
-/** A figure with its interval below it, unless its ends read alike. */
+/** Figure above its interval, unless both ends read alike. */
 function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
   if (estimate === null || estimate.value === null) return html`${NONE}`;
   const { value, interval } = estimate;
@@ -155,10 +173,19 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   { title: 'Cost per run', hint: 'what the provider bills, USD', cell: (p) => figure(p.costUsd, dollars) },
   {
     title: 'Of on-demand prices',
-    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted or idle',
+    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle',
     cell: (p) => figure(p.toOnDemandPrices, percent),
   },
-  { title: '÷ on-demand', hint: 'cost over that of the preset on-demand', cell: (p) => figure(p.toOnDemand, ratio) },
+  {
+    title: '÷ on-demand',
+    hint: 'cost over the on-demand reference: the cheapest of an instance for each task and two ways of packing',
+    cell: (p) => figure(p.toOnDemand, ratio),
+  },
+  {
+    title: '÷ lower bound',
+    hint: 'charges before refunds over a lower bound that no way of doing all work in time undercuts',
+    cell: (p) => figure(p.toBound, ratio),
+  },
   { title: '÷ oracle', hint: 'cost over that of the preset oracle', cell: (p) => figure(p.toOracle, ratio) },
   {
     title: 'Missed deadlines',
@@ -181,6 +208,11 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
     title: 'Wasted',
     hint: 'share of the cost that went into work done again',
     cell: (p) => figure(p.wastedShare, percent),
+  },
+  {
+    title: 'Speculative',
+    hint: 'share of the cost of attempts beside the one that succeeded first',
+    cell: (p) => figure(p.speculativeShare, percent),
   },
   {
     title: 'Idle',
@@ -258,19 +290,28 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-/** The sign is that of what is shown. */
+/** Difference with its sign as displayed. */
 function points(x: number): string {
   const shown = Number((x * 100).toFixed(2));
   return `${shown > 0 ? '+' : ''}${shown} pp`.replace('-', '−');
 }
 
-/** Which of two presets costs less, as far as the runs can tell. */
+/** Cheaper of two presets, as far as the runs can tell. */
 export function cheaper({ a, b, costUsd: { value, interval } }: Difference): string {
   if (value === null || value === 0) return 'neither';
   if (interval === null) return `${value < 0 ? a : b} (one run)`;
   if (interval.high < 0) return a;
-  return interval.low > 0 ? b : 'no difference shown';
+  return interval.low > 0 ? b : NOT_SHOWN;
 }
+
+const NOT_SHOWN = 'no difference shown';
+
+/** Why presets are dearer than the lower bound. */
+export const excesses = ({ presets }: Comparison): Markup =>
+  html`${presets.map((p) => {
+    const text = excessText(p);
+    return text === null ? null : html`<p class="note">${text}</p>`;
+  })}`;
 
 export const presetsTable = ({ presets }: Comparison): Markup =>
   tableOf('Preset', PRESET_COLUMNS.filter(hasFigures(presets)), presets, (p) => p.preset);
@@ -281,7 +322,7 @@ export const durationsTable = ({ presets }: Comparison): Markup =>
 export const differencesTable = ({ differences }: Comparison): Markup =>
   tableOf('First less second', DIFFERENCE_COLUMNS, differences, (d) => `${d.a} − ${d.b}`);
 
-/** A column without a figure in any row only takes room. */
+/** False for a column without any figure. */
 const hasFigures =
   <T>(rows: readonly T[]) =>
   (column: Column<T>): boolean =>
@@ -314,7 +355,7 @@ function tableOf<T>(
   </div>`;
 }
 
-/** The choice of the run that is shown in detail. */
+/** Selection of the run shown in detail. */
 export function runOptions(runs: readonly RunOutcome[], comparison: Comparison): Markup {
   const several = comparison.fromMs.length > 1 || comparison.seeds.length > 1;
   return html`${runs.map(

@@ -17,8 +17,8 @@ const variables = (theme: Theme): string =>
     .join(' ');
 
 /**
- * The page's style sheet. Without its script the page still follows the system's theme; with it the switch decides, by
- * `data-theme`. On paper it is light, and panes that scroll show what is in view.
+ * Style sheet of the page. Without the script the page follows the system's theme; with it the switch decides, by
+ * `data-theme`. Print is light, and scrolling panes show the part in view.
  */
 export const STYLE = `
 :root { color-scheme: light; ${variables('light')} }

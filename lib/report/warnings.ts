@@ -1,18 +1,15 @@
-/**
- * What makes the figures of a comparison doubtful, in sentences: the same ones on a terminal, as JSON and at the top of
- * the page.
- */
+/** Doubts about the figures of a comparison, in sentences: on a terminal, as JSON and at the top of the page. */
 import { LEAST_UNITS } from './bootstrap.ts';
 import { COUNTED_PAST_END, type RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';
 
 export interface Doubted extends Pick<Comparison, 'presets' | 'method'> {
   readonly runs: readonly RunOutcome[];
-  /** The preset of each run that was asked for. */
+  /** Preset of each requested run. */
   readonly planned: readonly string[];
 }
 
-/** Empty when there is nothing to say. O(runs log runs). */
+/** Warnings; empty: none. O(runs log runs). */
 export const warningsOf = (of: Doubted): readonly string[] => [
   ...stopped(of),
   ...refusedPolicies(of),
@@ -42,7 +39,7 @@ function stopped({ runs, planned }: Doubted): string[] {
   return warnings;
 }
 
-/** Figures of a preset are partly those of the stand-ins. */
+/** Policies whose refused answers were replaced: their presets' figures are partly those of the replacement. */
 function refusedPolicies({ runs }: Doubted): string[] {
   const all = runs.flatMap((r) => (r.refusedPolicies ?? []).map((of) => ({ ...of, preset: r.preset })));
   const groups = Map.groupBy(all, ({ preset, stage, policy }) => `${preset}: ${stage}: ${policy}`);
@@ -60,7 +57,7 @@ function nothingDone({ presets }: Doubted): string[] {
   return [`Not one job was done${whose}: such a cost says nothing.`];
 }
 
-/** What comes after the end was never submitted, and what was not done by then costs nothing more. */
+/** Jobs after the end were never submitted, and unfinished work costs nothing more. */
 function pastTheEnd({ runs }: Doubted): string[] {
   const warnings: string[] = [];
   const cut = runs.filter((r) => r.totals.notSubmitted > 0);
@@ -76,7 +73,7 @@ function pastTheEnd({ runs }: Doubted): string[] {
   if (open.length > 0) {
     const jobs = open.reduce((sum, r) => sum + r.totals.unfinished, 0);
     warnings.push(
-      `The simulation ended before the work did${inRuns(open, runs)}: ${jobs} unfinished in all, and the cost is of what was done until then.`,
+      `The simulation ended before the work did${inRuns(open, runs)}: ${jobs} unfinished in all, and the cost covers the work until then.`,
     );
   }
   return warnings;
@@ -85,7 +82,7 @@ function pastTheEnd({ runs }: Doubted): string[] {
 const inRuns = (some: readonly RunOutcome[], all: readonly RunOutcome[]): string =>
   all.length === 1 ? '' : ` (in ${some.length} of ${all.length} runs)`;
 
-/** Work that is not done costs nothing: a preset that leaves it looks cheap. */
+/** Unfinished work costs nothing: a preset that leaves more of it looks cheap. */
 function unevenWork({ presets }: Doubted): string[] {
   const done = presets.map((p) => p.succeeded / Math.max(p.runs, 1));
   return Math.max(...done) > Math.min(...done)
@@ -100,7 +97,7 @@ const fewUnits = ({ method }: Doubted): string[] =>
       ]
     : [];
 
-/** Windows that run into one another share prices, and are then not as many independent ones. */
+/** Overlapping windows share prices and are not independent. */
 function overlaps({ method, runs }: Doubted): string[] {
   if (method.units !== 'windows') return [];
   const windows = [...Map.groupBy(runs, (r) => r.fromMs)]

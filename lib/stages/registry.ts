@@ -3,19 +3,31 @@ import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
+import { PRESET_SETTINGS } from '../domain/preset-settings.ts';
 import type { Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
+import { onlyDeclared, type DeclaredLearners } from '../policy/declared-beliefs.ts';
+import type { LearnerFactory } from '../policy/learner.ts';
 import { thrownLine, guarded, guardedAsks, guardedBuys } from '../policy/own/guarded.ts';
 import type { OwnPolicy } from '../policy/own/own-policy.ts';
+import { withReadOnlyInput } from '../policy/own/read-only.ts';
 import { Refusals, type OwnInUse } from '../policy/own/refusals.ts';
 import { withContext, type Contract, type Policy } from '../policy/policy.ts';
+import {
+  givenSettings,
+  specNamed,
+  wholePreset,
+  type GivenSettings,
+  type KnownPresets,
+} from '../policy/preset-chain.ts';
 import { SHIPPED_PRESETS } from '../policy/presets.ts';
 import type { Solver } from '../policy/solver.ts';
 import { APPRAISE } from './appraise/policies.ts';
 import { ESTIMATE } from './estimate/policies.ts';
+import { LEARNERS } from './learners.ts';
 import { MOVE } from './move/policies.ts';
 import { ORDER } from './order/policies.ts';
 import { PLACE } from './place/policies.ts';
@@ -41,15 +53,29 @@ const POLICIES: { readonly [Stage in StageName]: readonly Policy<Stage>[] } = {
 export interface Preset {
   readonly name: string;
   readonly about: string;
+  readonly source: string;
   readonly stages: Stages<Solver>;
   /** Price forecast, if the setting `forecast` leaves it to the preset; absent: history. */
   readonly forecast?: string;
   /** Name of the policy of each stage. */
   readonly policies: Readonly<Record<StageName, string>>;
+  /** Settings that it gives to policies, by stage; stages without any are left out. */
+  readonly settings: Readonly<Partial<Record<StageName, PolicySettings>>>;
+  /** Settings of the deployment that it sets, for all that reads them (`settingsUnder`). */
+  readonly common: GivenSettings;
   /** Questions of its policies to the market's forecast. */
   readonly asks: readonly BoundAsks[];
+  /** Learners whose beliefs its policies declare to read, by step: what a process recalls before it. */
+  readonly learners: DeclaredBy;
   /** Present where it names a policy of the user's own. */
   readonly own?: OwnInUse<Solver>;
+}
+
+export interface DeclaredBy {
+  readonly estimate: readonly LearnerFactory[];
+  /** Those of all stages after `estimate`. */
+  readonly decide: readonly LearnerFactory[];
+  readonly all: readonly LearnerFactory[];
 }
 
 export type OwnPresets = SchedulerConfig['presets'];
@@ -77,24 +103,23 @@ export const policyList = (own: readonly OwnPolicy[] = []): readonly PolicyView[
     })),
   );
 
-export interface PresetView {
-  readonly name: string;
-  readonly about: string;
-  readonly policies: Readonly<Record<StageName, string>>;
-}
+export type PresetView = Pick<Preset, 'name' | 'about' | 'source' | 'policies' | 'settings' | 'common'>;
+type PolicySettings = Readonly<Record<string, unknown>>;
 
 /** Shipped presets first, then the user's own. Throws `usage` for an invalid one. */
 export const presetList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly PresetView[] =>
   [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own)].map((name) => {
-    const { about, policies } = presetNamed(name, own, { ownPolicies });
-    return { name, about, policies };
+    const { about, source, policies, settings, common } = presetNamed(name, own, { ownPolicies });
+    return { name, about, source, policies, settings, common };
   });
 
-interface Beside {
+export interface Beside {
   /** Policies that the user's modules brought. */
   readonly ownPolicies?: readonly OwnPolicy[];
   /** Names beside the presets, for messages. */
   readonly others?: readonly string[];
+  /** Learners beside those of every driver, by name. */
+  readonly learners?: Readonly<Record<string, LearnerFactory>>;
 }
 
 /**
@@ -102,21 +127,31 @@ interface Beside {
  * and for settings that a policy does not have.
  */
 export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside = {}): Preset {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
-  const spec = whole(name, known);
+  const known = knownWith(own, beside);
+  const spec = wholePreset(name, known);
+  const { about, source } = specNamed(name, known, undefined);
   const refusals = new Refusals();
   const bound = STAGES.map((stage) =>
-    guardedBound(bind(stage, spec, { preset: name, known }), { name, known, refusals }),
+    guardedBound(bind(stage, spec, { preset: name, known, refusals }), { name, known, refusals }),
   );
   const policies = bound.flatMap(({ stage, asks, standIn }) =>
     standIn === undefined ? [] : [{ stage, policy: asks.policy, standIn: standIn.asks.policy }],
   );
   return {
     name,
-    about: spec.about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
+    about: about ?? `your own, from ${own[name]?.extends ?? 'policies of your choice'}`,
+    source: source ?? 'your own',
     stages: stagesOf(bound, (b) => b),
     ...(spec.forecast === undefined ? {} : { forecast: spec.forecast }),
     policies: Object.fromEntries(bound.map((b) => [b.stage, b.asks.policy])) as Record<StageName, string>,
+    settings: Object.fromEntries(
+      STAGES.flatMap((stage) => {
+        const { given } = refParts(invariant(spec[stage], 'a bound stage has a policy'));
+        return Object.keys(given).length === 0 ? [] : [[stage, given]];
+      }),
+    ),
+    common: givenSettings(spec),
+    learners: declaredBy(bound),
     asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
@@ -124,18 +159,34 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
 
 /** The presets, with stand-ins for each policy of the user's own in the named preset: plain data. */
 export function withStandIns(name: string, own: OwnPresets, beside: Beside = {}): OwnPresets {
-  const known: Known = { own, ownPolicies: beside.ownPolicies ?? [], others: beside.others ?? [] };
+  const known = knownWith(own, beside);
   if (!Object.hasOwn(own, name) || presetNamed(name, own, beside).own === undefined) return own;
-  const spec = whole(name, known);
+  const spec = wholePreset(name, known);
   const shipped = Object.fromEntries(STAGES.map((stage) => [stage, standInRef(stage, name, known)]));
   return { ...own, [name]: { ...spec, extends: undefined, ...shipped } };
+}
+
+function declaredBy(bound: readonly Guarded[]): DeclaredBy {
+  const of = (some: readonly Guarded[]): readonly LearnerFactory[] => [
+    ...new Set(some.flatMap((b) => [b, b.standIn ?? b]).flatMap((b) => [...b.learners.values()])),
+  ];
+  return {
+    estimate: of(bound.filter((b) => b.stage === 'estimate')),
+    decide: of(bound.filter((b) => b.stage !== 'estimate')),
+    all: of(bound),
+  };
 }
 
 function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): Stages<Solver> {
   const policies = bound.map(policyOf);
   const stages = Object.fromEntries(policies.map((p) => [p.stage, p.contract])) as unknown as Stages<Solver>;
   const buys = policies.find((p) => p.stage === 'scale')?.buys;
-  return buys === undefined ? stages : { ...stages, appraise: appraiseOnly(buys, stages.appraise) };
+  const reusesSlots = policies.find((p) => p.stage === 'queue')?.reusesSlots === true;
+  return {
+    ...stages,
+    ...(buys && { buys, appraise: appraiseOnly(buys, stages.appraise) }),
+    ...(reusesSlots && { reusesSlots }),
+  };
 }
 
 /** Appraises the pools in which the preset may buy. O(pools) for each decision. */
@@ -153,57 +204,27 @@ export const forecastNamed = (
   ownPolicies: readonly OwnPolicy[] = [],
 ): string => (setting === 'preset' ? (presetNamed(preset, own, { ownPolicies }).forecast ?? 'history') : setting);
 
-interface Known extends Required<Beside> {
-  readonly own: OwnPresets;
-}
+type Known = KnownPresets & Required<Beside>;
+
+const knownWith = (own: OwnPresets, { ownPolicies = [], others = [], learners = {} }: Beside): Known => ({
+  own,
+  ownPolicies,
+  others,
+  learners,
+});
 
 const policiesOf = (stage: StageName, own: readonly OwnPolicy[]): readonly Policy[] => [
   ...(POLICIES[stage] as readonly Policy[]),
   ...own.filter((p) => p.stage === stage),
 ];
 
-/** The preset merged with the one it extends; its own values win. */
-function whole(name: string, known: Known, seen: readonly string[] = []): PresetSpec {
-  if (seen.includes(name)) {
-    throw new EbbError('usage', {
-      what: `the preset ${name} extends itself`,
-      got: [...seen, name].join(' -> '),
-      next: 'extend a shipped preset: see `ebb config --presets`',
-    });
-  }
-  const spec = specNamed(name, known, seen.at(-1));
-  if (spec.extends === undefined) return spec;
-  return { ...whole(spec.extends, known, [...seen, name]), ...spec };
-}
-
-function specNamed(
-  name: string,
-  { own, others }: Pick<Known, 'own' | 'others'>,
-  extendedBy: string | undefined,
-): PresetSpec {
-  const isShipped = Object.hasOwn(SHIPPED_PRESETS, name);
-  if (isShipped && Object.hasOwn(own, name)) {
-    throw new EbbError('usage', {
-      what: '`presets` may not replace a shipped preset',
-      got: name,
-      next: 'give yours another name, and let it extend the shipped one',
-    });
-  }
-  const spec = isShipped ? SHIPPED_PRESETS[name] : Object.hasOwn(own, name) ? own[name] : undefined;
-  if (spec !== undefined) return spec;
-  throw new EbbError('usage', {
-    what: extendedBy === undefined ? 'no such preset' : `the preset ${extendedBy} extends one that does not exist`,
-    got: name,
-    allowed: nearestHint(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
-    next: 'see `ebb config --presets`',
-  });
-}
-
 interface Bound {
   readonly stage: StageName;
   readonly contract: Contract<StageName>;
   readonly asks: BoundAsks;
+  readonly learners: DeclaredLearners['learners'];
   readonly buys?: Policy['buys'];
+  readonly reusesSlots?: Policy['reusesSlots'];
   readonly isShipped: boolean;
 }
 
@@ -224,7 +245,7 @@ function guardedBound(
   const contract = guarded(stage, asNamed(of), asNamed(standIn), refusals);
   const refuse = (why: string) => refusals.add({ stage, policy: asks.policy, why, standIn: standIn.asks.policy });
   const buys = of.buys && guardedBuys(of.buys, refuse);
-  return { ...of, contract, asks: { ...asks, asks: guardedAsks(asks.asks, refuse) }, ...(buys && { buys }), standIn };
+  return { ...of, contract, ...(buys && { buys }), standIn };
 }
 
 /** The nearest shipped policy along the chain of extended presets, else that of the default preset. */
@@ -244,7 +265,7 @@ const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the 
 function bind(
   stage: StageName,
   spec: PresetSpec,
-  { preset, known }: { readonly preset: string; readonly known: Known },
+  { preset, known, refusals }: { readonly preset: string; readonly known: Known; readonly refusals?: Refusals },
 ): Bound {
   const ref = spec[stage];
   if (ref === undefined) {
@@ -258,10 +279,39 @@ function bind(
   const of = policyNamed(stage, name, { preset, known });
   const settings = settingsOf(of, given, { stage, preset });
   const configOf = configWith(settings);
-  const asks: BoundAsks = { policy: of.name, asks: of.asks, configOf };
-  const decide = made(of, settings);
   const isShipped = (POLICIES[stage] as readonly Policy[]).includes(of);
-  return { stage, contract: scoped(stage, decide, asks), asks, ...(of.buys && { buys: of.buys }), isShipped };
+  const refuse = (why: string): void => {
+    refusals?.add({ stage, policy: of.name, why, standIn: refParts(standInRef(stage, preset, known)).name });
+  };
+  const asks: BoundAsks = { policy: of.name, asks: isShipped ? of.asks : guardedAsks(of.asks, refuse), configOf };
+  const decide = isShipped ? made(of, settings) : withReadOnlyInput(stage, made(of, settings));
+  const learners = declaredLearners(stage, of, known);
+  return {
+    stage,
+    contract: scoped(stage, decide, { asks, learners }),
+    asks,
+    learners,
+    ...(of.buys && { buys: of.buys }),
+    ...(of.reusesSlots && { reusesSlots: of.reusesSlots }),
+    isShipped,
+  };
+}
+
+/** Throws `usage` for a learner that does not exist. */
+function declaredLearners(stage: StageName, { name, learners }: Policy, known: Known): DeclaredLearners['learners'] {
+  const all: Readonly<Record<string, LearnerFactory>> = { ...LEARNERS, ...known.learners };
+  return new Map(
+    learners.map((learner) => {
+      const found = Object.hasOwn(all, learner) ? all[learner] : undefined;
+      if (found !== undefined) return [learner, found];
+      throw new EbbError('usage', {
+        what: `the policy ${name} of the stage ${stage} declares a learner that does not exist`,
+        got: learner,
+        allowed: nearestHint(learner, Object.keys(all)),
+        next: 'correct `learners` of the policy',
+      });
+    }),
+  );
 }
 
 /** Throws `usage` for a policy of the user's own that throws when it is made. */
@@ -321,14 +371,30 @@ function settingsOf(
 
 function issueText(issue: z.core.$ZodIssue, known: readonly string[]): string {
   if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}`;
-  const hint = (key: string): string => (known.length === 0 ? '' : ` (${nearestHint(key, known)})`);
+  const hint = (key: string): string =>
+    Object.hasOwn(PRESET_SETTINGS, key)
+      ? ' (several stages read it: give it below `settings` of the preset)'
+      : known.length === 0
+        ? ''
+        : ` (${nearestHint(key, known)})`;
   return issue.keys.map((key) => `${key} is no setting of it${hint(key)}`).join(', ');
 }
+
+/** A shipped policy of a stage, without a preset. Throws `usage` for an unknown name, with the nearest one. */
+export const shippedPolicy = <Stage extends StageName>(stage: Stage, name: string): Policy<Stage> =>
+  policyNamed(stage, name, {
+    preset: 'of `kit.shipped`',
+    known: knownWith({}, {}),
+  }) as Policy<Stage>;
 
 const DEPLOYMENT = Symbol('settings of the deployment');
 type ScopedConfig = SchedulerConfig & { readonly [DEPLOYMENT]?: SchedulerConfig };
 
-/** Remembers the last answer, so that settings that stay the same are the same object. */
+/**
+ * Keeps the last answer, so that settings that stay the same are the same object. This is no memory of decisions: the
+ * answer follows from its argument alone, bids are asked for without a decision, and one object is kept for each policy
+ * of a preset.
+ */
 function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['configOf'] {
   const own = Object.entries(settings).filter(([key, value]) => key in schedulerConfig.shape && value !== undefined);
   if (own.length === 0) return (config: ScopedConfig) => config[DEPLOYMENT] ?? config;
@@ -348,16 +414,21 @@ function configWith(settings: Readonly<Record<string, unknown>>): BoundAsks['con
 }
 
 /**
- * Gives a policy its own settings and forecasts limited to its declared questions, even if another policy hands its
- * context on.
+ * Gives a policy its own settings, and forecasts and beliefs limited to what it declares, even if another policy hands
+ * its context on.
  */
-function scoped(stage: StageName, contract: Contract<StageName>, asks: BoundAsks): Contract<StageName> {
+function scoped(
+  stage: StageName,
+  contract: Contract<StageName>,
+  { asks, learners }: Pick<Bound, 'asks' | 'learners'>,
+): Contract<StageName> {
   const own = <C extends SceneContext>(context: C): C => {
     const config = asks.configOf(context.config);
-    if (!('forecasts' in context)) return config === context.config ? context : { ...context, config };
+    const beliefs = onlyDeclared(context.beliefs, { policy: asks.policy, learners });
+    if (!('forecasts' in context)) return { ...context, config, beliefs };
     const { forecasts, snapshot } = context as C & ValueContext;
     const market: MarketForecast = onlyAsked(forecasts.market, asks, { snapshot, config });
-    return { ...context, config, forecasts: { runtime: forecasts.runtime, market } };
+    return { ...context, config, beliefs, forecasts: { runtime: forecasts.runtime, market } };
   };
   return withContext(stage, contract, own);
 }

@@ -5,11 +5,10 @@ import { amountIn, hasColumns, tableOf, type Row, type SourceFile } from './sour
 import { letters, request, stageName, submissionOf, type TraceStage } from './spec.ts';
 import { quote } from './tally.ts';
 
-/*
- * Alibaba's cluster trace of 2018, batch tasks as DAGs. What the trace calls a task is a stage here, its instances are
- * the tasks. Dependencies are in the names: J5_2_4 is stage 5 and waits for stages 2 and 4. The rows of a job lie
- * apart and in no order of time (those without times come first), so all rows are read before the first job is handed
- * out.
+/**
+ * Alibaba's cluster trace of 2018, batch tasks as DAGs. A task of the trace is a stage here, its instances are the
+ * tasks. Names contain the dependencies: J5_2_4 is stage 5 and waits for stages 2 and 4. The rows of a job are
+ * scattered, those without times first, so all rows are read before the first job.
  */
 
 const COLUMNS = [
@@ -25,13 +24,11 @@ const COLUMNS = [
 ] as const;
 type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 const STATUSES = new Set(['Terminated', 'Running', 'Failed', 'Waiting', 'Ready', 'Interrupted', 'Cancelled']);
-/**
- * Machines of that cluster have 96 cores; memory is told as percent of theirs, which is not. 4 GiB a core is our guess.
- */
+/** Machines of that cluster: 96 cores. Memory is a percentage of an unpublished size; 4 GiB per core is our guess. */
 const LARGEST = { vcpus: 96, memoryGiB: 384 };
-/** Only the mean of a stage's instances is known: each is drawn about it, lognormal. Ours. */
+/** Spread of a stage's instances, lognormal about its mean, which is all that the trace has. Ours. */
 const INSTANCE_SIGMA = 0.25;
-/** Most instances that are believed: the largest of the trace has 97,890. */
+/** Largest plausible number of instances: the trace has at most 97,890. */
 const MOST_INSTANCES = 1_000_000;
 
 export const alibabaDags: Reader = {
@@ -49,7 +46,7 @@ export const alibabaDags: Reader = {
 interface Rows {
   readonly line: number;
   readonly rows: Cells[];
-  /** Why the job cannot be used, if so. */
+  /** Reason for dropping the job; null: none. */
   fault: string | null;
 }
 
@@ -67,7 +64,7 @@ async function* readDags(files: readonly SourceFile[], context: ReadContext): As
   }
 }
 
-/** When the first stage of a job starts; those of a job that cannot be used may have no number there. */
+/** Start of a job's first stage. Unusable jobs may have no number there. */
 const startOf = ({ rows }: Rows): number => Math.min(...rows.map((r) => amountIn(r.start_s) ?? 0));
 
 function collect(
@@ -90,7 +87,7 @@ function collect(
 function faultIn(cells: Cells): string | null {
   if (cells.task_name === '') return 'a row has a task_name';
   if (!STATUSES.has(cells.status)) return `status is a known one; got ${quote(cells.status)}`;
-  // What has not run has neither times nor instances that mean anything.
+  // Only ended rows have meaningful times and instances.
   if (cells.status !== 'Terminated' && cells.status !== 'Failed') return null;
   const instances = amountIn(cells.instance_num);
   if (instances === null || !Number.isInteger(instances) || instances < 1 || instances > MOST_INSTANCES) {
@@ -145,7 +142,7 @@ interface ParsedName {
   readonly parents: readonly string[];
 }
 
-/** `J5_2_4` or `J5_2_4_Stg8`; any other name is a stage that waits for none. */
+/** `J5_2_4` or `J5_2_4_Stg8`; any other name is a stage without dependencies. */
 export function parseTaskName(text: string): ParsedName {
   const parsed = /^([A-Za-z]+)(\d+)((?:_\d+)*)(?:_Stg\d+)?$/.exec(text);
   if (parsed === null) return { name: stageName(text), number: null, parents: [] };
@@ -165,7 +162,7 @@ function stagesOf(key: string, rows: readonly Cells[], { options, tally }: ReadC
     const meanS = Number(row.mean_instance_s);
     const tasks = Number(row.instance_num);
     const memoryPercent = amountIn(row.plan_mem);
-    // The mean of a lognormal factor of median 1 is exp(sigma^2 / 2); one instance is its own mean.
+    // The mean of a lognormal factor of median 1 is exp(sigma^2 / 2); a single instance is its own mean.
     const medianS = meanS / Math.exp(INSTANCE_SIGMA ** 2 / 2);
     return {
       name,

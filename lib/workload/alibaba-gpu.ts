@@ -3,7 +3,7 @@ import { amountIn, hasColumns, tableOf, type Row, type SourceFile } from './sour
 import { letters, request, submissionOf } from './spec.ts';
 import { quote } from './tally.ts';
 
-/* Alibaba's GPU cluster trace of 2023: pods with requests and the times of their creation, placing and deletion. */
+/** Alibaba's GPU cluster trace of 2023: pods with requests, and times of creation, scheduling and deletion. */
 
 const COLUMNS = [
   'name',
@@ -18,12 +18,10 @@ const COLUMNS = [
   'scheduled_time',
 ] as const;
 type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
-/**
- * End of the trace, 149 days: what is deleted then was still running (the pods of that time are all in phase Running).
- */
+/** End of the trace, 149 days. Pods deleted then were still running: all have the phase Running. */
 const TRACE_ENDS_S = 12_902_960;
 const PHASES = new Set(['Running', 'Failed', 'Pending', 'Succeeded']);
-/** Latency-sensitive, guaranteed and burstable pods are production; best-effort ones are not. */
+/** Production by class: latency-sensitive, guaranteed and burstable pods are, best-effort ones are not. */
 const PRODUCTION: Readonly<Record<string, boolean>> = { LS: true, Guaranteed: true, Burstable: true, BE: false };
 
 export const alibabaGpu: Reader = {
@@ -67,7 +65,7 @@ function faultIn(cells: Cells): string | null {
     : `a pod is deleted after it is placed; got ${cells.scheduled_time} to ${cells.deletion_time}`;
 }
 
-/** Why a pod that is in order is left out; null when it is not. */
+/** Reason for dropping a valid pod; null: it is kept. */
 function reasonToDrop(cells: Cells, asRun: boolean): string | null {
   if (cells.scheduled_time === '') return 'pod that was never placed';
   if (Number(cells.creation_time) === 0) return 'pod created before the trace begins';

@@ -4,17 +4,17 @@ import { drawsOf, factors } from './draws.ts';
 import type { ReadContext, Reader, Submission } from './reader.ts';
 import type { StageTruth, WorkloadJob } from './workload.ts';
 
-/** Repeats of a job come up to so much later: within the hour of the day that its arrival belongs to. */
+/** Longest delay of a repeated job, which so stays within its hour of the day. */
 const REPEAT_WITHIN_S = 3600;
 /**
- * Sigma of the factor by which a repeat runs longer or shorter. In the Google trace of 2011 the running time of the run
- * before is off by 18 % in the median: ln 1.18 / 0.6745.
+ * Spread of the running time of repeats. In the Google trace of 2011 the previous running time is off by 18 % in the
+ * median: ln 1.18 / 0.6745.
  */
 const REPEAT_SIGMA = 0.245;
 
 type Stream = AsyncIterable<Submission>;
 
-/** What readers find, as the workload that the options ask for. Memory: the keys, and repeats not yet due. */
+/** Jobs of a reader as the options ask for them. Memory: the keys, and repeats not yet due. */
 export async function* arrange(found: Stream, reader: Reader, context: ReadContext): AsyncGenerator<WorkloadJob> {
   const { options, tally } = context;
   let startS: number | null = options.fromS ?? null;
@@ -34,12 +34,12 @@ export async function* arrange(found: Stream, reader: Reader, context: ReadConte
   }
 }
 
-/** Without jobs that were there already, or that go back in time: both are bad lines. */
+/** Jobs without duplicates and without steps back in time, which count as bad lines. */
 async function* checked(found: Stream, { tally }: ReadContext): Stream {
   const keys = new Set<string | number>();
   let lastS = -Infinity;
   for await (const job of found) {
-    // Traces number their jobs, and a set of numbers is a third of the size.
+    // Traces number their jobs; a set of numbers takes a third of the memory.
     const key = /^[1-9]\d{0,14}$/.test(job.key) ? Number(job.key) : job.key;
     if (keys.has(key)) tally.bad(job.file, job.line, `job ${job.key} is there already`);
     else if (job.atS < lastS) {
@@ -67,7 +67,7 @@ interface Due {
   readonly sequence: number;
 }
 
-/** Jobs left out at random, or repeated. */
+/** Jobs dropped at random, or repeated. */
 async function* scaled(jobs: Stream, { options, tally }: ReadContext): Stream {
   const { seed, scale, toS = Infinity } = options;
   if (scale === 1) {
@@ -91,7 +91,7 @@ async function* scaled(jobs: Stream, { options, tally }: ReadContext): Stream {
   for (let next = due.pop(); next !== undefined; next = due.pop()) yield next.job;
 }
 
-/** The job once more, a little later, its running times by one factor off. */
+/** Repeat of a job: a little later, with all running times off by one factor. */
 function repeated(job: Submission, number: number, seed: number): Submission {
   const key = `${job.key}~${number}`;
   const draws = drawsOf(seed, 'repeat', key);

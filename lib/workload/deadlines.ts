@@ -8,9 +8,7 @@ import type { DeadlineRule } from './options.ts';
 import type { Submission } from './reader.ts';
 import type { StageTruth } from './workload.ts';
 
-/**
- * Longest time that a task of the stage takes, tries that fail included, with an instance for each from the beginning.
- */
+/** Longest time of a task of the stage, failed tries included, if all tasks run at once. */
 function slowestS({ runtimeS, failures }: StageTruth): number {
   let slowest = 0;
   for (let i = 0; i < runtimeS.length; i++) {
@@ -20,8 +18,8 @@ function slowestS({ runtimeS, failures }: StageTruth): number {
 }
 
 /**
- * The job with a class, and a deadline where it has one: longest path with a start of instances for each stage, and the
- * slack in percent of the longest path without them. What is drawn depends on seed and key (or template) alone.
+ * Job with a class, and perhaps a deadline. The deadline allows the longest path with a start of instances per stage,
+ * plus slack in percent of the path without starts. Draws depend on seed and key (or template) only.
  */
 export function withDeadline(job: Submission, rule: DeadlineRule, seed: number): JobSpec {
   const draws = drawsOf(seed, 'deadline', rule.by === 'recurring' ? templateOf(job.spec) : job.key);
@@ -32,7 +30,7 @@ export function withDeadline(job: Submission, rule: DeadlineRule, seed: number):
   const times = new Map([...job.truth].map(([name, truth]) => [name, slowestS(truth)]));
   const runS = wholePathS(stages, (name) => times.get(name) ?? 0);
   const startedS = wholePathS(stages, (name) => rule.startDelayS + (times.get(name) ?? 0));
-  // A deadline of a job file is at most ten years away.
+  // The schema of job files allows ten years.
   const afterS = Math.min(LIMITS.durationS, startedS + (runS * slackPercent) / 100);
   return { ...job.spec, class: 'deadline', deadline: { afterS: seconds(afterS) } };
 }

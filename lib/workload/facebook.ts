@@ -4,23 +4,21 @@ import { amountIn, tableOf, type Row, type SourceFile } from './source.ts';
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 import { quote } from './tally.ts';
 
-/*
- * A day of Facebook's Hadoop cluster in 2010 (SWIM): submission times and bytes, nothing else. Tasks and their running
- * times follow from the bytes by the rule below, which is ours: the mix of sizes is the trace's, the seconds are not.
+/**
+ * Day of Facebook's Hadoop cluster in 2010 (SWIM): submission times and bytes only. Tasks and running times follow from
+ * the bytes by the rule below, which is ours: the mix of sizes is real, the seconds are not.
  */
 
 const COLUMNS = ['job', 'submitS', 'gapS', 'mapBytes', 'shuffleBytes', 'outputBytes'] as const;
 const RULE = {
-  /** Input of a map task: HDFS blocks of that cluster's size class. */
+  /** Input of a map task: the usual HDFS block size of that cluster. */
   bytesPerMap: 256 * 2 ** 20,
   bytesPerReduce: 2 ** 30,
-  /** Start of a JVM and commit of the output. */
+  /** Time to start a JVM and commit the output. */
   overheadS: 10,
-  /** A task reads and writes so fast: a share of one disk of 2010. */
+  /** Throughput of a task: a share of one disk of 2010. */
   bytesPerSecond: 10 * 2 ** 20,
-  /**
-   * Lognormal spread of a task about that, cut off where tasks of that cluster were seen: 8 times (Hopper section 1).
-   */
+  /** Spread of tasks, lognormal, cut off at the observed maximum of that cluster: 8 times (Hopper section 1). */
   sigma: 0.5,
   slowest: 8,
 };
@@ -61,7 +59,7 @@ function jobOf(
     return null;
   }
   const factor = factors(drawsOf(context.options.seed, 'facebook', cells.job), RULE.sigma);
-  // Without a shuffle the map tasks write the output themselves.
+  // Without a shuffle the map tasks write the output.
   const maps = stage('map', map, map + (shuffle === 0 ? output : shuffle), RULE.bytesPerMap);
   const reduces = stage('reduce', Math.max(shuffle, output), shuffle + output, RULE.bytesPerReduce);
   const named = /^job(\d+)$/.exec(cells.job)?.[1];
@@ -81,7 +79,7 @@ function jobOf(
   );
 }
 
-/** Tasks of like shares: as many as `inputBytes` has pieces, at least one. */
+/** Stage of equal tasks: one per piece of `inputBytes`, at least one. */
 const stage =
   (name: string, inputBytes: number, movedBytes: number, bytesPerTask: number) =>
   (factor: () => number, dependsOn: readonly string[]): TraceStage => {

@@ -7,14 +7,13 @@ import { amountIn, hasColumns, numberIn, sourceFiles, tableOf, type Row, type So
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 import { quote, type Tally } from './tally.ts';
 
-/*
- * Google's cluster trace of May 2011, task events folded to one row per attempt. The attempts of a job lie anywhere in
- * the file (a task evicted is submitted again hours later), so all are folded before the first job is handed out: some
- * 60 bytes a task.
+/**
+ * Google's cluster trace of May 2011, task events folded to one row per attempt. Attempts of a job are scattered over
+ * the file: an evicted task returns hours later. So all are folded before the first job, in some 60 bytes a task.
  *
- * A task's running time is that of its first attempt that ended in FINISH. Attempts before it that ended in FAIL are
- * failures; those that ended in EVICT or KILL were that cluster's doing and are left out, for here another market takes
- * instances away. A task that never finished has no known running time: see `unfinished`.
+ * A task's running time is that of its first attempt that ended in FINISH. Earlier attempts that ended in FAIL are
+ * failures. Those that ended in EVICT or KILL are left out: that cluster caused them, and here another market takes
+ * instances. For tasks that never finished see `unfinished`.
  */
 
 const COLUMNS = [
@@ -32,13 +31,14 @@ const COLUMNS = [
 ] as const;
 type Cells = Readonly<Record<(typeof COLUMNS)[number], string>>;
 const ENDS = new Set(['FINISH', 'KILL', 'EVICT', 'FAIL', 'LOST', '']);
-/** More tasks than any job of the trace has (10,500): an index beyond it is a damaged number. */
+/** Largest plausible index; the largest job of the trace has 10,500 tasks. */
 const MOST_INDEX = 1_000_000;
 /**
- * Requests are fractions of the largest machine, which is not told; Stratus section 3.3.1 takes 64 vCPUs and 256 GiB.
+ * Largest machine, of which requests are fractions. Its size is unpublished; Stratus section 3.3.1 assumes 64 vCPUs and
+ * 256 GiB.
  */
 const LARGEST = { vcpus: 64, memoryGiB: 256 };
-/** The trace's priorities 9 to 11 are production and monitoring (Reiss et al. 2011). */
+/** Lowest production priority: 9 to 11 are production and monitoring (Reiss et al. 2011). */
 const PRODUCTION_FROM = 9;
 
 export const googleAttempts: Reader = {
@@ -65,7 +65,9 @@ async function* readAttempts(files: readonly SourceFile[], context: ReadContext)
   }
 }
 
-/** From the table of jobs in the same folder, so that templates recur; without it each job is a template of its own. */
+/**
+ * Names from the table of jobs in the same folder, so that templates recur. Without it each job is its own template.
+ */
 async function namesBeside(
   file: SourceFile,
   wanted: ReadonlySet<string>,
@@ -84,21 +86,21 @@ interface JobFold {
   readonly priority: string;
   readonly schedClass: string;
   firstS: number;
-  /** Index of a task to its place in the columns. */
+  /** Position in the columns by task index. */
   readonly tasks: Map<number, number>;
 }
 
-/** Attempts by job and task. Columns instead of objects: half a million tasks in some 40 MB. */
+/** Attempts by job and task. Columns hold half a million tasks in some 40 MB. */
 class AttemptFold {
   readonly #file: SourceFile;
   readonly #tally: Tally;
   readonly #jobs = new Map<string, JobFold>();
-  /** By CPU, then by memory: its place among the requests. */
+  /** Position among the requests by CPU, then by memory. */
   readonly #requestIds = new Map<number, Map<number, number>>();
   readonly #requests: (readonly [cpu: number, mem: number])[] = [];
-  /** Running time of the first attempt that finished; -1: none did. */
+  /** Running time of the first finished attempt; -1: none. */
   readonly #finishedS: number[] = [];
-  /** Of the longest attempt that ended otherwise; -1: none ran. */
+  /** Running time of the longest other attempt; -1: none. */
   readonly #ranS: number[] = [];
   readonly #failures: number[] = [];
   readonly #request: number[] = [];
@@ -148,7 +150,7 @@ class AttemptFold {
   }
 
   #end(task: number, { cpu, mem, ranS, end }: TraceAttempt): void {
-    // Submitted again after it had finished: the first time counts.
+    // A finished task was submitted again: the first time counts.
     if ((this.#finishedS[task] ?? -1) >= 0) return;
     this.#request[task] = this.#requestOf(cpu, mem);
     if (ranS === null) return;
@@ -165,7 +167,7 @@ class AttemptFold {
     return id;
   }
 
-  /** The jobs by their first submission. */
+  /** Jobs by first submission. */
   *take(context: ReadContext, names: ReadonlyMap<string, GoogleNames>): Generator<Submission> {
     const { vcpus, memoryGiB } = context.options.machine ?? LARGEST;
     const resources = this.#requests.map(([cpu, mem]) => request(cpu * vcpus, mem * memoryGiB * 1024));
@@ -195,7 +197,7 @@ class AttemptFold {
     }
   }
 
-  /** One stage for each request, in the order of their first tasks. */
+  /** Stages, one per request, in the order of their first tasks. */
   #stages(fold: JobFold, { options, tally }: ReadContext, resources: readonly Resources[]): TraceStage[] {
     const byRequest = new Map<number, { runtimeS: number[]; failures: number[] }>();
     let unfinished = 0;
@@ -229,12 +231,12 @@ const namesWithout = (id: string): GoogleNames => ({
   program: `program-${letters(Number(id))}`,
 });
 
-/** A row, its cells read. */
+/** Parsed row. */
 interface TraceAttempt {
   readonly index: number;
   readonly number: number;
   readonly submitS: number;
-  /** Null: it was not scheduled, or has not ended. */
+  /** Null: not scheduled, or not ended. */
   readonly ranS: number | null;
   readonly end: string;
   readonly cpu: number;
@@ -244,7 +246,7 @@ interface TraceAttempt {
 const ID = /^\d{1,15}$/;
 const CLASS = /^\d{1,2}$/;
 
-/** What a row says, or what is wrong with it. */
+/** Parsed row, or its fault. */
 function attemptIn(cells: Cells): TraceAttempt | string {
   const { job_id: id, sched_class: schedClass, priority, end_event: end } = cells;
   const index = amountIn(cells.task_index);

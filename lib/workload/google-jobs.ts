@@ -3,10 +3,9 @@ import type { ReadContext, Reader, Submission } from './reader.ts';
 import { amountIn, hasColumns, numberIn, tableOf, type Row, type SourceFile } from './source.ts';
 import { quote } from './tally.ts';
 
-/*
- * Google's cluster trace of May 2011, job events folded to one row per job. Times in seconds since the trace's start;
- * its window begins at 600 s, and 0 stands for what was there before (Reiss, Wilkes, Hellerstein: format and schema,
- * 2011).
+/**
+ * Google's cluster trace of May 2011, job events folded to one row per job. Times are seconds since the trace's start.
+ * Its window begins at 600 s; 0 means earlier (Reiss, Wilkes, Hellerstein: format and schema, 2011).
  */
 
 const COLUMNS = [
@@ -25,7 +24,7 @@ const ENDS = new Set(['FINISH', 'KILL', 'FAIL', 'EVICT', 'LOST']);
 
 export const isGoogleJobs = (head: string): boolean => hasColumns(head, COLUMNS);
 
-/** Who submitted a job, and under which names. */
+/** Names of a job and its submitter. */
 export interface GoogleNames {
   readonly owner: string;
   readonly name: string;
@@ -33,9 +32,8 @@ export interface GoogleNames {
 }
 
 /**
- * User, job name and logical name (JamaisVu table 1: features of its histories; the logical name stands for the
- * program) are numbers that replace opaque hashes. As letters they keep templates apart; the job's own number is what
- * varies.
+ * User, job name and logical name: features of JamaisVu's histories (table 1); the logical name stands for the program.
+ * They are numbers in place of opaque hashes. As letters they keep templates apart; only the job's own number varies.
  */
 const namesOf = (id: string, user: number, logical: number, name: number): GoogleNames => ({
   owner: `user-${letters(user)}`,
@@ -43,7 +41,7 @@ const namesOf = (id: string, user: number, logical: number, name: number): Googl
   program: `program-${letters(logical)}`,
 });
 
-/** The names of those jobs, from the table of all jobs; reading ends when all are found. */
+/** Names of these jobs from the table of all jobs; reading stops when all are found. */
 export async function googleNames(
   file: SourceFile,
   wanted: ReadonlySet<string>,
@@ -112,7 +110,7 @@ function jobOf({ line, cells }: Row<Column>, file: SourceFile, context: ReadCont
   if (atS === 0) return drop('job submitted before the trace begins');
   if (end === '') return drop('job still running when the trace ends');
   if (end !== 'FINISH' && options.unfinished === 'drop') return drop(`job ended by ${end}`);
-  // A job that ends without ever having been scheduled has no running time.
+  // A job that ended without being scheduled has no running time.
   if (startS === null && end !== 'FINISH') return drop(`job ended by ${end} before it ran`);
   if (startS === null || endS === null || !(endS >= startS)) {
     return bad(`a job ends after it is scheduled; got ${quote(cells.last_schedule_s)} to ${quote(cells.end_s)}`);

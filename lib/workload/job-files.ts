@@ -11,7 +11,7 @@ import type { SourceFile } from './source.ts';
 import { SHORTEST_S } from './spec.ts';
 import type { StageTruth } from './workload.ts';
 
-/** Who pays for a job whose file names nobody. */
+/** Owner of jobs whose file names none. */
 const OWNER = 'simulated';
 
 export const jobFiles: Reader = {
@@ -37,12 +37,12 @@ async function* readFiles(files: readonly SourceFile[], context: ReadContext): A
       const path = { path: file.label, baseDir: dirname(file.path), defaultOwner: OWNER };
       const specs = parseJobs(await readFile(file.path, 'utf8'), path);
       for (const [i, spec] of specs.entries()) {
-        // A file of one job is known by its name alone.
+        // A file with one job needs its name only.
         const key = i === 0 ? file.label : `${file.label}#${i + 1}`;
         jobs.push({ key, file: file.label, line: 0, atS: 0, production: null, ...real(key, spec, file, context) });
       }
     } catch (error) {
-      // With one file there is nothing else to go on with: its faults are shown as `ebb submit` shows them.
+      // With a single file nothing else is left: its faults are shown as in `ebb submit`.
       if (!(error instanceof EbbError) || files.length === 1) throw error;
       context.tally.bad(file.label, 0, error.message);
     }
@@ -50,10 +50,7 @@ async function* readFiles(files: readonly SourceFile[], context: ReadContext): A
   yield* arriving(jobs, context.options.interarrivalS ?? 0, context.options.seed);
 }
 
-/**
- * The job with running times that are drawn. Throws EbbError `workload.invalid` where a stage has none to be drawn
- * about.
- */
+/** Job with drawn running times. Throws EbbError `workload.invalid` for a stage without a time to draw about. */
 function real(
   key: string,
   spec: JobSpec,

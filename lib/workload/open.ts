@@ -11,9 +11,9 @@ import { Tally } from './tally.ts';
 import type { Workload, WorkloadJob, WorkloadReport } from './workload.ts';
 
 /**
- * A workload from what a user names: a job file, a folder of them, a trace or its folder, or
- * `synthetic:KEY=NUMBER,...`. The format is found by the contents unless the options name it. Throws EbbError `usage`
- * (options that cannot be) or `workload.invalid` (nothing there, no known format, several workloads in one folder).
+ * Workload by the user's name for it: a job file, a folder of them, a trace or its folder, or
+ * `synthetic:KEY=NUMBER,...`. The format is detected unless the options name it. Throws EbbError `usage` for impossible
+ * options. Throws `workload.invalid` for no file, no known format, or several workloads in one folder.
  */
 export async function openWorkload(path: string, options: WorkloadOptions = {}): Promise<Workload> {
   const resolved = resolveOptions(options);
@@ -66,13 +66,13 @@ class OpenWorkload implements Workload {
   }
 }
 
-/** A scale of 1.5 repeats some jobs once, and one of 2 all of them. */
+/** Upper bound of the jobs: a scale of 1.5 repeats some once, one of 2 repeats all. */
 function mostJobsOf({ jobs = Infinity }: Reader, { scale, jobsLimit = Infinity }: ResolvedOptions): number | null {
   const most = Math.min(jobs * Math.ceil(scale), jobsLimit);
   return Number.isFinite(most) ? most : null;
 }
 
-/** What the options make of a workload, in words. */
+/** Effects of the options on the workload, in words. */
 function notesOn(reader: Reader, { deadlines, scale, seed, unfinished }: ResolvedOptions): string[] {
   const notes: string[] = [];
   if (unfinished === 'as-run') notes.push('Work that did not finish counts as done when it ended.');
@@ -91,13 +91,13 @@ function notesOn(reader: Reader, { deadlines, scale, seed, unfinished }: Resolve
 function refuseProduction(reader: Reader, { deadlines }: ResolvedOptions): void {
   if (deadlines === 'none' || deadlines.by !== 'production' || reader.tellsProduction === true) return;
   throw new EbbError('usage', {
-    what: `workloads of format ${reader.format} do not tell what is production`,
+    what: `workloads of format ${reader.format} do not mark production work`,
     got: 'deadlines by production',
     allowed: 'deadlines by seeded or recurring; by production for ' + telling.join(', '),
   });
 }
 
-/** A line for each, by its name. */
+/** List of formats, one per line. */
 const FORMATS = READERS.map(({ format, about }) => `${format}: ${about}`).join('\n');
 
 const telling = READERS.filter((r) => r.tellsProduction === true).map((r) => r.format);
@@ -117,7 +117,7 @@ function nothingUsable(name: string, format: string, { bad, dropped }: WorkloadR
   });
 }
 
-/** The reader and its files. */
+/** Reader and its files. */
 function choose(path: string, files: readonly SourceFile[], format: string | undefined): Choice {
   const candidates = format === undefined ? found(files) : [named(format, files)];
   const usable = candidates.filter((c) => c.files.length > 0);
@@ -133,7 +133,7 @@ function choose(path: string, files: readonly SourceFile[], format: string | und
   });
 }
 
-/** What the files are by their contents, each of the first format that knows it. */
+/** Formats of the files by content; the first format that matches wins. */
 function found(files: readonly SourceFile[]): Choice[] {
   const byReader = new Map<Reader, SourceFile[]>();
   for (const file of files) {

@@ -4,15 +4,15 @@ import type { SourceFile } from './source.ts';
 import type { Tally } from './tally.ts';
 import type { StageTruth } from './workload.ts';
 
-/** A job as a reader finds it: times are the trace's own, the class is not yet given. */
+/** Job as a reader finds it: times of the trace, no class yet. */
 export interface Submission {
   readonly key: string;
   readonly file: string;
-  /** Where it is in the file; 0 where a format has no lines. */
+  /** Line in the file; 0 for formats without lines. */
   readonly line: number;
   /** Seconds of the trace. */
   readonly atS: number;
-  /** Whether the trace calls it production; null when it does not tell. */
+  /** True for production work of the trace; null: unknown. */
   readonly production: boolean | null;
   readonly spec: JobSpec;
   readonly truth: ReadonlyMap<string, StageTruth>;
@@ -23,26 +23,26 @@ export interface ReadContext {
   readonly tally: Tally;
 }
 
-/** One format. Adding one is adding a file with one of these, and a line in registry.ts. */
+/** Reader of one format. A new one is a file, and a line in registry.ts. */
 export interface Reader {
   readonly format: string;
-  /** One line for lists of formats. */
+  /** Description in lists of formats, one line. */
   readonly about: string;
-  /** What is assumed where the trace says nothing. */
+  /** Assumptions where the trace has no data. */
   readonly notes: (options: ResolvedOptions) => readonly string[];
-  /** Whether jobs come with their own class and deadline, which then stay. */
+  /** Present if jobs have their own class and deadline, which then stay. */
   readonly keepsClass?: true;
-  /** Whether the trace tells production from other work. */
+  /** Present if the trace distinguishes production from other work. */
   readonly tellsProduction?: true;
-  /** Whether several files make one workload. Absent: one file is one. */
+  /** Present if several files make one workload. Absent: each file is one. */
   readonly takesFolders?: true;
-  /** How many jobs there are, where that is known before they are read. */
+  /** Number of jobs, if known before reading. */
   readonly jobs?: number;
-  /** Whether a file is of this format. */
+  /** True for a file of this format. */
   readonly detects: (file: SourceFile) => boolean;
   /**
-   * The jobs by `atS`, ties in the order of the file. What cannot be used is counted in the tally and left out; only a
-   * file that is not of the format at all is an error (EbbError `workload.invalid`).
+   * Jobs by `atS`, ties in file order. Unusable input is counted in the tally and dropped. Only a file of another
+   * format is an error (EbbError `workload.invalid`).
    */
   readonly read: (files: readonly SourceFile[], context: ReadContext) => AsyncIterable<Submission>;
 }

@@ -10,9 +10,7 @@ import { tpch } from './tpch.ts';
 import { wfFormat } from './wf-format.ts';
 import { workflowInstances } from './workflow-instances.ts';
 
-/**
- * Every format that is read from files, in the order in which they are tried. Job files come last: any YAML may be one.
- */
+/** Formats of files, in the order of detection. Job files come last: any YAML may be one. */
 export const READERS: readonly Reader[] = [
   googleAttempts,
   googleJobs,

@@ -5,23 +5,23 @@ import { createGunzip, gunzipSync } from 'node:zlib';
 import { EbbError } from '../kernel/errors.ts';
 import { quote, type Tally } from './tally.ts';
 
-/** A file of a workload. */
+/** File of a workload. */
 export interface SourceFile {
   readonly path: string;
-  /** As messages name it: relative to what the user gave. */
+  /** Name in messages, relative to the user's path. */
   readonly label: string;
   readonly gzip: boolean;
-  /** First characters, decompressed: by them the format is found. */
+  /** First characters, decompressed, by which the format is detected. */
   readonly head: string;
 }
 
 const HEAD_BYTES = 65_536;
-/** Decompressed at once: with zlib's own 16 KiB half the time goes into passing pieces on. */
+/** Bytes decompressed at once. With zlib's own 16 KiB half the time goes into passing on pieces. */
 const CHUNK_BYTES = 262_144;
-/** A line longer than this is no line of a trace (the longest known, a DAG with all its measurements, has 0.3 MB). */
+/** Longest line of a trace; the longest known one, a DAG with all its measurements, has 0.3 MB. */
 const MAX_LINE_BYTES = 64 * 2 ** 20;
 
-/** The files that a path names, sorted by path. Throws EbbError `workload.invalid` when there is none. */
+/** Files of a path, sorted. Throws EbbError `workload.invalid` without any. */
 export async function sourceFiles(path: string): Promise<SourceFile[]> {
   if (!existsSync(path)) {
     throw new EbbError('workload.invalid', { what: 'no such file or folder', at: path, next: 'Check the path.' });
@@ -48,7 +48,7 @@ async function peek(path: string): Promise<{ readonly head: string; readonly gzi
   const gzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
   if (!gzip) return { head: textOf(bytes), gzip };
   try {
-    // Z_SYNC_FLUSH (2): the piece ends amid the compressed stream, which is no fault here.
+    // Z_SYNC_FLUSH (2): the piece ends inside the compressed stream, which is no fault here.
     return { head: textOf(gunzipSync(bytes, { finishFlush: 2 }).subarray(0, HEAD_BYTES)), gzip };
   } catch {
     return { head: '', gzip };
@@ -58,8 +58,8 @@ async function peek(path: string): Promise<{ readonly head: string; readonly gzi
 const textOf = (bytes: Buffer): string => bytes.toString('utf8').replace(/^\uFEFF/, '');
 
 /**
- * The bytes of a file, decompressed. A file that is damaged (an unfinished gzip) ends where the damage begins: that is
- * counted as one bad line at the place `line()` tells, and what came before is used.
+ * Decompressed bytes of a file. A damaged file (an unfinished gzip) ends at the damage. It counts as one bad line at
+ * `line()`, and the data before it is used.
  */
 async function* bytesOf(file: SourceFile, tally: Tally, line: () => number): AsyncGenerator<Buffer> {
   const bytes = createReadStream(file.path, { highWaterMark: CHUNK_BYTES });
@@ -76,7 +76,7 @@ async function* bytesOf(file: SourceFile, tally: Tally, line: () => number): Asy
 }
 
 export interface Line {
-  /** From 1. */
+  /** Line number from 1. */
   readonly line: number;
   readonly text: string;
 }
@@ -84,7 +84,7 @@ export interface Line {
 const NEWLINE = 10;
 const RETURN = 13;
 
-/** The text of a file, decompressed, in pieces that end where a line does. */
+/** Decompressed text of a file, in pieces that end at line ends. */
 async function* textsOf(file: SourceFile, tally: Tally, line: () => number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest: Buffer[] = [];
@@ -106,14 +106,14 @@ async function* textsOf(file: SourceFile, tally: Tally, line: () => number): Asy
   yield decoder.decode(Buffer.concat(rest));
 }
 
-/** Where a line that begins at `from` ends, and where the next one begins. */
+/** End of the line that begins at `from`, and start of the next one. */
 function lineFrom(text: string, from: number): { readonly to: number; readonly next: number } {
   const newline = text.indexOf('\n', from);
   const end = newline === -1 ? text.length : newline;
   return { to: text.charCodeAt(end - 1) === RETURN ? end - 1 : end, next: end + 1 };
 }
 
-/** The lines of a file that hold more than blanks. */
+/** Non-blank lines of a file. */
 export async function* linesOf(file: SourceFile, tally: Tally): AsyncGenerator<Line> {
   let line = 1;
   for await (const text of textsOf(file, tally, () => line)) {
@@ -126,7 +126,7 @@ export async function* linesOf(file: SourceFile, tally: Tally): AsyncGenerator<L
   }
 }
 
-/** A row of a table: its cells in the order of the columns asked for. */
+/** Row of a table: its cells in the order of the requested columns. */
 export interface Row<C extends string> {
   readonly line: number;
   readonly cells: Readonly<Record<C, string>>;
@@ -135,14 +135,13 @@ export interface Row<C extends string> {
 interface Table<C extends string> {
   readonly columns: readonly C[];
   readonly delimiter: ',' | '\t';
-  /** Without a header the columns are those asked for, in that order. */
+  /** Without a header the columns are the requested ones. */
   readonly hasHeader: boolean;
 }
 
 /**
- * The rows of a table with those columns, in batches (a generator step for each row would double the time). Other
- * columns are passed over; a row with another number of cells than the header is counted as bad. Throws
- * `workload.invalid` when the header lacks a column.
+ * Rows of a table with these columns, in batches: a generator step per row would double the time. Other columns are
+ * skipped. A row with another number of cells than the header is bad. Throws `workload.invalid` for a missing column.
  */
 export async function* tableOf<C extends string>(
   file: SourceFile,
@@ -163,7 +162,7 @@ export async function* tableOf<C extends string>(
       next = end.next;
       if (from === end.to) continue;
       const cells = plainCells(from, end.to) ?? cellsIn(text.slice(from, end.to));
-      // Blanks alone are an empty line.
+      // A row of blanks is an empty line.
       if (cells?.isBlank() === true) continue;
       if (cells === null) tally.bad(file.label, line, `a line that is no row; got ${quote(text.slice(from, end.to))}`);
       else if (named === null) {
@@ -177,10 +176,10 @@ export async function* tableOf<C extends string>(
   }
 }
 
-/** The cells of a line: one after the other in a text, with a character between them. */
+/** Cells of a line in one text, with a separator between them. */
 class Cells {
   readonly #text: string;
-  /** One before the first cell begins, then where each ends, from `first` on. */
+  /** Position before the first cell, then the end of each, from `first` on. */
   readonly #ends: readonly number[];
   readonly #first: number;
   readonly count: number;
@@ -197,7 +196,7 @@ class Cells {
     return this.#text.slice((this.#ends[i] ?? 0) + 1, this.#ends[i + 1]);
   }
 
-  /** One cell with nothing in it. */
+  /** True for a single empty cell. */
   isBlank(): boolean {
     return this.count === 1 && this.at(0) === '';
   }
@@ -207,10 +206,7 @@ class Cells {
   }
 }
 
-/**
- * Cells by the names of their columns, `places` being where each column is. A text is made of a cell where it is asked
- * for: of most nobody asks.
- */
+/** Cells by column name; `places`: their positions. Text is made on access, which most cells never see. */
 function cellsNamed<C extends string>(
   columns: readonly C[],
   places: readonly number[],
@@ -237,8 +233,8 @@ const SPACE = 32;
 const LAST_OF_ASCII = 126;
 
 /**
- * Finds the cells of a line in [from, to) of the text by their delimiters alone; null where there are quotes, blanks or
- * letters beyond ASCII (of which some are blanks). Traces hardly ever have any.
+ * Cells in [from, to) of the text by delimiters alone. Null for lines with quotes, blanks or non-ASCII letters (some of
+ * which are blanks): traces hardly have any.
  */
 function plainCellsIn(text: string, delimiter: string): (from: number, to: number) => Cells | null {
   const ends: number[] = [];
@@ -259,7 +255,7 @@ function plainCellsIn(text: string, delimiter: string): (from: number, to: numbe
   };
 }
 
-/** The cells of any line, without blanks around them; null where quotes do not match. A cell of two lines is none. */
+/** Trimmed cells of any line; null for unbalanced quotes. Cells of several lines are not supported. */
 async function splitter(delimiter: string): Promise<(text: string) => Cells | null> {
   const { parse } = await import('csv-parse/sync');
   const cellsIn = (text: string): readonly string[] | null => {
@@ -291,20 +287,20 @@ function placesOf(header: readonly string[], columns: readonly string[], file: S
   return columns.map((c) => header.indexOf(c));
 }
 
-/** Whether the first line of a file is a header with these columns. */
+/** True if the first line of a file is a header with these columns. */
 export function hasColumns(head: string, columns: readonly string[]): boolean {
   const first = (head.split(/\r?\n/, 1)[0] ?? '').split(',').map((c) => c.trim());
   return columns.every((c) => first.includes(c));
 }
 
-/** A number as written; null for an empty cell, NaN for anything else that is none. */
+/** Number as written; null for an empty cell, NaN for other text. */
 export function numberIn(text: string): number | null {
   if (text === '') return null;
   const n = Number(text);
   return Number.isFinite(n) ? n : NaN;
 }
 
-/** A number >= 0; null for everything else. */
+/** Number >= 0; null otherwise. */
 export function amountIn(text: string): number | null {
   const n = numberIn(text);
   return n !== null && n >= 0 ? n : null;

@@ -5,11 +5,11 @@ import { mib, milliCpu, seconds } from '../kernel/units.ts';
 import type { ReadContext, Submission } from './reader.ts';
 import type { StageTruth } from './workload.ts';
 
-/** A stage as the readers of traces give it. */
+/** Stage as readers of traces give it. */
 export interface TraceStage {
   readonly name: string;
   readonly dependsOn: readonly string[];
-  /** Running time of each task, s: as many entries as tasks, each >= 0. */
+  /** Running time of each task, s; one entry per task, >= 0. */
   readonly runtimeS: Float64Array;
   readonly failures?: Uint16Array;
   readonly resources: Resources;
@@ -25,9 +25,7 @@ export interface TraceJob {
   readonly line: number;
   readonly atS: number;
   readonly production: boolean | null;
-  /**
-   * Names are made to fit a job file; what recurs must not be told apart by digits alone (lib/domain/job-features.ts).
-   */
+  /** Names are adapted to job files. Recurring names must not differ by digits only (lib/domain/job-features.ts). */
   readonly owner: string;
   readonly name: string;
   readonly program: string;
@@ -35,17 +33,17 @@ export interface TraceJob {
   readonly stages: readonly TraceStage[];
 }
 
-/** What a running time of 0 becomes: below the resolution of every trace (milliseconds at best), above nothing. */
+/** Replacement for a running time of 0: below the resolution of every trace (milliseconds at best), but positive. */
 export const SHORTEST_S = 0.001;
-/** Least that a task asks for: traces have requests of 0, of which an instance would hold any number. */
+/** Least CPU request: traces have requests of 0, of which an instance would hold any number. */
 const LEAST_CPU_MILLI = 10;
 const LEAST_MEMORY_MIB = 16;
-/** The largest that a job file may ask for (lib/domain/job-file/schema.ts). */
+/** Largest CPU request of a job file (lib/domain/job-file/schema.ts). */
 const MOST_CPU_MILLI = 10_000_000;
 const MOST_MEMORY_MIB = 2 ** 30;
 const CHECKPOINT_GRACE_S = 20;
 
-/** Whole amounts within the limits of a job file, rounded up. */
+/** Request in whole amounts within the limits of a job file, rounded up. */
 export const request = (vcpus: number, memoryMiB: number, gpus = 0): Resources => ({
   cpu: milliCpu(clamp(Math.ceil(vcpus * 1000 - 1e-9), LEAST_CPU_MILLI, MOST_CPU_MILLI)),
   memory: mib(clamp(Math.ceil(memoryMiB - 1e-9), LEAST_MEMORY_MIB, MOST_MEMORY_MIB)),
@@ -55,10 +53,10 @@ export const request = (vcpus: number, memoryMiB: number, gpus = 0): Resources =
 
 const clamp = (x: number, least: number, most: number): number => Math.min(most, Math.max(least, x));
 
-/** What a request of unknown size is taken as. */
+/** Request of unknown size. */
 export const ONE_CPU: Resources = request(1, 1024);
 
-/** A number as letters: 0 is `a`, 25 `z`, 26 `aa`. Names that differ in digits only would be runs of one template. */
+/** Number as letters: 0 is `a`, 25 `z`, 26 `aa`. Names that differ in digits only would be runs of one template. */
 export function letters(n: number): string {
   let text = '';
   for (let rest = n + 1; rest > 0; rest = Math.floor((rest - 1) / 26)) {
@@ -67,9 +65,9 @@ export function letters(n: number): string {
   return text;
 }
 
-/** Made to fit the names of jobs and owners: 1 to 128 letters, digits, `.`, `_`, `-`. */
+/** Name of a job or owner: 1 to 128 letters, digits, `.`, `_`, `-`. */
 export const jobName = (text: string): string => fitted(text, /[^A-Za-z0-9._-]+/g, 128);
-/** Made to fit the names of stages; of a long one the end is kept, where names of processes differ. */
+/** Name of a stage. Of a long one the end is kept, where names of processes differ. */
 export const stageName = (text: string): string => fitted(text, /[^A-Za-z0-9_-]+/g, 56);
 
 const fitted = (text: string, others: RegExp, most: number): string => {
@@ -81,8 +79,8 @@ const fitted = (text: string, others: RegExp, most: number): string => {
 };
 
 /**
- * The job as a job file would say it: a stage of more tasks than one may have becomes several, which the stages behind
- * it all wait for. Null when it cannot be said; then the tally has why.
+ * Job as a job file would have it. A stage with too many tasks becomes several, and its successors wait for all of
+ * them. Null if impossible; the tally has the reason.
  */
 export function submissionOf(job: TraceJob, { options, tally }: ReadContext): Submission | null {
   const wrong = faultIn(job);
@@ -151,7 +149,7 @@ function stageOf(
     inputs: [],
     outputs: [],
     resources: of.options.gpus === 'ignore' ? { ...part.resources, gpus: 0 } : part.resources,
-    // The same for all: how often tasks really fail is not for policies to know.
+    // Equal for all jobs: policies must not know the true failure rate.
     retries: LIMITS.retries,
     timeoutS: null,
     checkpoint: of.checkpoint,
@@ -180,11 +178,11 @@ function faultIn(job: TraceJob): string | null {
   return null;
 }
 
-/** A stage in parts that a job file may have, the first of them under its own name. */
+/** Parts of a stage within the limits of a job file; the first keeps its name. */
 function partsOf(stage: TraceStage, all: readonly TraceStage[]): readonly TraceStage[] {
   const tasks = stage.runtimeS.length;
   const most = LIMITS.tasksPerStage;
-  // Tasks that start together cannot be parted: readers see to it that no gang is larger.
+  // Gangs cannot be split: readers drop larger ones.
   if (tasks <= most) return [stage];
   const taken = new Set(all.map((s) => s.name));
   return Array.from({ length: Math.ceil(tasks / most) }, (_, i): TraceStage => {
@@ -212,6 +210,6 @@ function truthOf(stage: TraceStage, tally: ReadContext['tally']): StageTruth {
   const { failures } = stage;
   if (failures === undefined || failures.every((n) => n === 0)) return { runtimeS };
   const tooMany = failures.reduce((n, f) => (f > LIMITS.retries ? n + 1 : n), 0);
-  tally.adjusted(`task of more than ${LIMITS.retries} failures taken as of so many`, tooMany);
+  tally.adjusted(`task of more than ${LIMITS.retries} failures, cut to that number`, tooMany);
   return { runtimeS, failures: failures.map((n) => Math.min(n, LIMITS.retries)) };
 }

@@ -4,13 +4,13 @@ import { linesOf, type SourceFile } from './source.ts';
 import { letters, request, submissionOf } from './spec.ts';
 import { quote } from './tally.ts';
 
-/*
- * The Standard Workload Format of the Parallel Workloads Archive: one job a line, 18 numbers, -1 where one is not
- * known; lines that begin with `;` are comments (Feitelson et al., definition of version 2.2).
+/**
+ * Standard Workload Format of the Parallel Workloads Archive: one job per line, 18 numbers, -1 for unknown. Lines with
+ * `;` are comments (Feitelson et al., definition of version 2.2).
  */
 
 const FIELDS = 18;
-/** Places of the fields that are used, from 0. */
+/** Positions of the used fields, from 0. */
 const FIELD = {
   job: 0,
   submitS: 1,
@@ -27,18 +27,18 @@ const FIELD = {
   queue: 14,
   partition: 15,
 } as const;
-/** Values of `status`: 2 to 4 are parts of a job that is listed as a whole as well. */
+/** Values of `status`: 2 to 4 are parts of a job that is also listed as a whole. */
 const COMPLETED = 1;
 const PARTS = new Set([2, 3, 4]);
 const ENDED: Readonly<Record<number, string>> = { 0: 'job that failed', 5: 'job that was cancelled' };
-/** Memory of a processor of which nothing is known. */
+/** Memory per processor if unknown. */
 const UNKNOWN_KB = 1024 * 1024;
 
 export const standardWorkload: Reader = {
   format: 'swf',
   about: 'a log in the Standard Workload Format (Parallel Workloads Archive)',
   notes: () => [
-    'A job is one gang of as many tasks as it had processors, 1 vCPU each, all of the same running time.',
+    'A job is one gang with a task per processor, 1 vCPU each, all with the same running time.',
     'Group, queue and partition are labels of the job, where they are known.',
     'The time that its user asked for is the expected running time. Jobs do not wait for the ones they followed: their submission already did.',
   ],
@@ -55,7 +55,7 @@ const isRecord = (cells: readonly string[]): boolean =>
 async function* readLog(files: readonly SourceFile[], context: ReadContext): AsyncGenerator<Submission> {
   for (const file of files) {
     for await (const { line, text: padded } of linesOf(file, context.tally)) {
-      // The archive's own files align their columns with leading blanks.
+      // Files of the archive align their columns with leading blanks.
       const text = padded.trim();
       if (text.startsWith(';')) continue;
       const cells = text.split(/\s+/);
@@ -89,7 +89,7 @@ function jobOf(fields: readonly number[], line: number, file: SourceFile, contex
   if (runS === -1) return drop('job without a running time');
   if (!(tasks > 0)) return drop('job without a number of processors');
   if (status !== COMPLETED && options.unfinished === 'drop' && ENDED[status] !== undefined) return drop(ENDED[status]);
-  // A gang cannot be parted.
+  // Gangs cannot be split.
   if (tasks > LIMITS.tasksPerStage) return drop(`job of more than ${LIMITS.tasksPerStage} processors`);
   const memoryKb = [field('memoryAskedKb'), field('memoryUsedKb')].find((kb) => kb > 0) ?? UNKNOWN_KB;
   const program = named('program', field('program'), job);
@@ -119,14 +119,17 @@ function jobOf(fields: readonly number[], line: number, file: SourceFile, contex
   );
 }
 
-/** The numbers that are known, as labels. */
+/** Known numbers, as labels. */
 function labelsOf(numbers: Readonly<Record<string, number>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(numbers).flatMap(([name, number]) => (number >= 0 ? [[name, String(Math.floor(number))]] : [])),
   );
 }
 
-/** Numbers stand for users and programs; as letters they keep templates apart. A program not known is the job's own. */
+/**
+ * Name for the number of a user or program, in letters, which keep templates apart. Unknown programs belong to their
+ * job.
+ */
 function named(kind: string, number: number, job: number | null): string {
   if (number >= 0) return `${kind}-${letters(Math.floor(number))}`;
   return job === null ? `${kind}-unknown` : `job-${letters(job)}`;

@@ -5,10 +5,10 @@ import { drawsOf, factors, gaps, oneOf } from './draws.ts';
 import type { ReadContext, Reader, Submission } from './reader.ts';
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 
-/*
- * A workload made from a seed: nothing is shipped, nothing is read. Jobs arrive as a Poisson process with a daily
- * cycle; most are runs of a few templates, of which some are far more popular than others; running times and numbers of
- * tasks are heavy-tailed. The defaults are fitted to what is published of the Google trace of 2011.
+/**
+ * Workload generated from a seed, without files. Jobs arrive as a Poisson process with a daily cycle. Most are runs of
+ * a few templates of very different popularity. Running times and numbers of tasks are heavy-tailed. The defaults are
+ * fitted to published figures of the Google trace of 2011.
  */
 
 const PREFIX = 'synthetic';
@@ -20,18 +20,24 @@ const settings = z.strictObject({
   seed: z.int().optional(),
   /** Mean arrivals. */
   perHour: z.number().gt(0).max(1_000_000).default(60),
-  /** Swing of the arrivals over a day: 0 none, 1 down to nothing at its beginning and up to twice the mean at noon. */
+  /** Amplitude of arrivals over a day. 0: none; 1: from nothing at its beginning up to twice the mean at noon. */
   dailyCycle: z.number().min(0).max(1).default(0.5),
   templates: z.int().min(1).max(100_000).default(50),
   /**
-   * Share of jobs that are runs of those templates. Google 2011: 95.3 % of the jobs that finish have an earlier run of
-   * the same user and logical name.
+   * Share of jobs that are runs of templates. Google 2011: 95.3 % of finished jobs have an earlier run with the same
+   * user and logical name.
    */
   recurring: z.number().min(0).max(1).default(0.95),
-  /** Lognormal over templates. Google 2011, jobs that finish: median 109 s, 90 % 1,058 s, 99 % 10,337 s. */
+  /**
+   * Median running time, lognormal over templates. Google 2011, finished jobs: median 109 s, 90 % 1,058 s, 99 % 10,337
+   * s.
+   */
   medianRuntimeS: z.number().gt(0).max(1_000_000).default(109),
   runtimeSigma: z.number().min(0).max(4).default(1.8),
-  /** Lognormal from run to run. Google 2011: the run before is off by 18 % in the median, ln 1.18 / (0.6745 sqrt 2). */
+  /**
+   * Spread from run to run, lognormal. Google 2011: the previous run is off by 18 % in the median, ln 1.18 / (0.6745
+   * sqrt 2).
+   */
   runSigma: z.number().min(0).max(2).default(0.174),
   /**
    * Tail index of the number of tasks (Pareto from 1). Stratus section 3.3.1: three of four jobs have fewer than 10.
@@ -45,9 +51,7 @@ type Settings = z.output<typeof settings>;
 
 export const isSynthetic = (path: string): boolean => path === PREFIX || path.startsWith(`${PREFIX}:`);
 
-/**
- * `synthetic:jobs=1000,perHour=60` as settings. Throws EbbError `usage`, naming what is wrong and all that is allowed.
- */
+/** Settings of `synthetic:jobs=1000,perHour=60`. Throws EbbError `usage` with the faults and all allowed keys. */
 export function syntheticSettings(path: string): Settings {
   const text = path.slice(PREFIX.length + 1);
   const pairs = text === '' ? [] : text.split(',').map((pair) => pair.split('='));
@@ -87,7 +91,7 @@ async function* generate(of: Settings, context: ReadContext): AsyncGenerator<Sub
   for (let i = 1; i <= of.jobs; i++) {
     const key = `job-${i}`;
     const draws = drawsOf(seed, 'synthetic', key);
-    // Beyond the templates each number belongs to one job alone.
+    // Numbers beyond the templates belong to one job each.
     const number = draws() < of.recurring ? popularity(draws()) : of.templates + i;
     const template = templates.get(number) ?? templateOf(number, of, seed);
     if (number < of.templates) templates.set(number, template);
@@ -109,10 +113,7 @@ async function* generate(of: Settings, context: ReadContext): AsyncGenerator<Sub
   }
 }
 
-/**
- * Times of a Poisson process whose rate swings over the day: candidates at the highest rate, thinned. The first is at
- * 0.
- */
+/** Times of a Poisson process with a daily rate: candidates at the highest rate, thinned. The first is 0. */
 function arrivals(of: Settings, draws: Uniform): () => number {
   const highest = (of.perHour * (1 + of.dailyCycle)) / 3600;
   const gap = gaps(draws, 1 / highest);
@@ -129,7 +130,7 @@ function arrivals(of: Settings, draws: Uniform): () => number {
   };
 }
 
-/** Numbers 0 .. n - 1, the k-th in proportion to 1 / (k + 1). */
+/** Sampler of 0 .. n - 1, with weight 1 / (k + 1) for k. */
 function zipf(n: number): (u: number) => number {
   const sums = new Float64Array(n);
   let sum = 0;
@@ -145,7 +146,7 @@ function zipf(n: number): (u: number) => number {
   };
 }
 
-/** Stages of a shape: what each waits for, and whether it is one of many tasks. */
+/** Stages of a shape: their dependencies, and whether they have many tasks. */
 type Shape = readonly { readonly dependsOn: readonly number[]; readonly wide: boolean }[];
 const SINGLE: Shape = [{ dependsOn: [], wide: true }];
 const SHAPES: readonly [Shape, ...Shape[]] = [
@@ -167,7 +168,7 @@ const SHAPES: readonly [Shape, ...Shape[]] = [
     { dependsOn: [1], wide: false },
     { dependsOn: [2], wide: false },
   ],
-  // A diamond with two unlike branches.
+  // A diamond with two different branches.
   [
     { dependsOn: [], wide: false },
     { dependsOn: [0], wide: true },
@@ -179,7 +180,7 @@ const SHAPES: readonly [Shape, ...Shape[]] = [
 interface Template {
   readonly owner: string;
   readonly name: string;
-  /** Sigma of the tasks of one stage about its median. */
+  /** Sigma of a stage's tasks about its median. */
   readonly taskSigma: number;
   readonly stages: readonly {
     readonly dependsOn: readonly number[];
@@ -189,19 +190,21 @@ interface Template {
   }[];
 }
 
-/** Owners have a few templates each. */
+/** Templates per owner. */
 const TEMPLATES_PER_OWNER = 5;
 /**
- * Requests: small ones are more common. Ours, in EC2's proportions of GiB to vCPU (c: 2, m: 4, r: 8), less what the
- * host keeps for itself.
+ * Distribution of requests, small ones more often. Ours, in EC2's ratios of GiB to vCPU (c: 2, m: 4, r: 8), less the
+ * memory of the host.
  */
 const VCPUS: readonly [number, ...number[]] = [1, 1, 1, 2, 2, 4, 8];
 const GIB_PER_VCPU: readonly [number, ...number[]] = [1.75, 1.75, 3.5, 3.5, 7];
-/** No task asks for more than a host of 32 GiB has free, which any market has: work that fits nowhere tells nothing. */
+/**
+ * Most memory of a task: what a host of 32 GiB has free, which any market sells. Work that fits nowhere tells nothing.
+ */
 const MOST_GIB = 28;
 /**
- * Spread of the tasks of a stage, lognormal over templates. Google 2011, jobs of ten tasks or more: the slowest task
- * takes 1.43 times the median in half of the jobs, 3.14 in a tenth; of some 50 tasks the slowest is 2.25 sigma out.
+ * Spread of a stage's tasks, lognormal over templates. Google 2011, jobs of at least ten tasks: the slowest takes 1.43
+ * times the median in half of them, 3.14 times in a tenth. Of some 50 tasks the slowest is 2.25 sigma out.
  */
 const TASK_SIGMA = { median: Math.log(1.43) / 2.25, sigma: 0.9, most: Math.log(13.4) / 2.25 };
 
@@ -228,7 +231,7 @@ function templateOf(number: number, of: Settings, seed: number): Template {
   };
 }
 
-/** The stages of one run: all tasks by one factor off, and each by its own. */
+/** Stages of one run: one factor for all tasks, and one for each. */
 function stagesOf(template: Template, of: Settings, draws: Uniform): TraceStage[] {
   const run = factors(draws, of.runSigma)();
   const task = factors(draws, template.taskSigma);

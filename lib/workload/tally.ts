@@ -1,10 +1,11 @@
+import { compareText } from '../kernel/compare.ts';
 import type { BadLine, WorkloadReport } from './workload.ts';
 
-/** Bad lines that are named; all are counted. */
+/** Most bad lines with details; all are counted. */
 const NAMED = 20;
 const MAX_SHOWN = 160;
 
-/** Counts what a reader leaves out, and why. */
+/** Counts of dropped and adjusted input, by reason. */
 export class Tally {
   #jobs = 0;
   #tasks = 0;
@@ -18,7 +19,7 @@ export class Tally {
     this.#tasks += tasks;
   }
 
-  /** A line that cannot be used: `what` says what is wrong with it. */
+  /** Counts an unusable line; `what`: its fault. */
   bad(file: string, line: number, what: string): void {
     this.#badLines++;
     if (this.#first.length < NAMED) this.#first.push({ file, line, what: shorten(what) });
@@ -36,14 +37,16 @@ export class Tally {
     return {
       jobs: this.#jobs,
       tasks: this.#tasks,
-      bad: { count: this.#badLines, first: this.#first.toSorted((a, b) => compare(a.file, b.file) || a.line - b.line) },
+      bad: {
+        count: this.#badLines,
+        first: this.#first.toSorted((a, b) => compareText(a.file, b.file) || a.line - b.line),
+      },
       dropped: new Map(this.#dropped),
       adjusted: new Map(this.#adjusted),
     };
   }
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const shorten = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 3)}...` : text);
 export const quote = (text: string | undefined): string =>
   text === undefined || text === '' ? 'nothing' : `'${shorten(text)}'`;

@@ -6,10 +6,10 @@ import type { ReadContext, Reader, Submission } from './reader.ts';
 import { linesOf, type Line, type SourceFile } from './source.ts';
 import { letters, request, submissionOf, type TraceStage } from './spec.ts';
 
-/*
- * TPC-H queries on Spark as measured for Decima: one DAG a line, each stage's task times in MILLISECONDS by the number
- * of executors it ran on. The fewest executors are taken, for there tasks disturb one another least: the times of their
- * first wave and of the later ones make one task each.
+/**
+ * TPC-H queries on Spark as measured for Decima: one DAG per line, each stage's task times in MILLISECONDS by number of
+ * executors. The smallest number is used, because tasks disturb one another least there. Times of its first wave and of
+ * later ones together give one time per task.
  */
 
 const measured = z.record(z.string(), z.array(z.number()));
@@ -23,7 +23,7 @@ const schema = z.object({
 });
 type Dag = z.output<typeof schema>;
 
-/** The data have no arrivals: a Poisson process of this mean, ours. */
+/** Mean gap of a Poisson process, ours: the data has no arrivals. */
 const INTERARRIVAL_S = 60;
 const RESOURCES = request(1, 4096);
 
@@ -83,7 +83,7 @@ function jobOf(dag: Dag, line: number, file: SourceFile, context: ReadContext): 
   }
   const [wrong] = dependencyFindings(stages);
   if (wrong !== undefined) return bad(wrong.message);
-  // Letters for the query's number, so that each query is a template; the sizes of its input are its runs.
+  // Letters for the query's number make each query a template; input sizes are its runs.
   const query = `query-${letters(Math.max(0, dag.query - 1))}`;
   return submissionOf(
     {
@@ -101,7 +101,7 @@ function jobOf(dag: Dag, line: number, file: SourceFile, context: ReadContext): 
   );
 }
 
-/** Seconds of each task of a stage; null when there are none or a negative one. */
+/** Seconds of each task of a stage; null if a time is missing or negative. */
 function runtimes(dag: Dag, i: number, { options, tally }: ReadContext): Float64Array | null {
   const stage = dag.stages[i];
   if (stage === undefined) return null;

@@ -13,10 +13,9 @@ import {
   type WorkflowTask,
 } from './workflow.ts';
 
-/*
- * WfFormat, the JSON of WfCommons: one executed workflow a document. Since 1.5 what was to be done (specification) and
- * what was (execution) lie apart and are joined by task id; up to 1.4 each task has both, and names its parents by
- * name.
+/**
+ * WfFormat, the JSON of WfCommons: one executed workflow per document. Since 1.5 specification and execution are
+ * separate and joined by task id. Up to 1.4 each task has both, and names its parents by name.
  */
 
 const amount = z.number().min(0).nullish().transform(orNull);
@@ -27,7 +26,7 @@ const text = z
 function orNull<T>(value: T | null | undefined): T | null {
   return value ?? null;
 }
-/** Keys of all versions; each task has those of its own. */
+/** Task keys of all versions; each task has those of its own. */
 const task = z.object({
   id: text,
   name: text,
@@ -61,7 +60,7 @@ export const wfFormat: Reader = {
   about: 'a WfFormat document (WfCommons), or a folder of them',
   notes: () => WORKFLOW_NOTES,
   takesFolders: true,
-  // The beginning may be all that has been read: what names the format stands there.
+  // Only the beginning may have been read: it names the format.
   detects: ({ head }) => /^\s*\{/.test(head) && head.includes('"workflow"') && /"schemaVersion"|"makespan/.test(head),
   read: readWorkflows,
 };
@@ -107,13 +106,13 @@ async function workflowOf(file: SourceFile, { tally }: ReadContext): Promise<Exe
   };
 }
 
-/** The tasks with their parents' places; the reason as text when they cannot be had. */
+/** Tasks with the positions of their parents, or the reason why not. */
 function tasksOf(workflow: z.output<typeof schema>['workflow']): readonly WorkflowTask[] | string {
   const specified = workflow.specification?.tasks ?? workflow.tasks ?? workflow.jobs;
   if (specified === null || specified === undefined) return 'the workflow has no tasks';
   const executed = new Map((workflow.execution?.tasks ?? []).map((t) => [t.id ?? t.name ?? '', t]));
   const places = new Map<string, number>();
-  // Names first, so that ids win where one task's name is another's id.
+  // Names first: ids win if one task's name is another's id.
   for (const key of ['name', 'id'] as const) {
     for (const [i, t] of specified.entries()) if (t[key] !== null) places.set(t[key], i);
   }

@@ -5,7 +5,7 @@ import { linesOf, type Line, type SourceFile } from './source.ts';
 import { jobName } from './spec.ts';
 import { WORKFLOW_INTERARRIVAL_S, WORKFLOW_NOTES, workflowJob, type ExecutedWorkflow } from './workflow.ts';
 
-/* Executed workflows of WfInstances, one a line, tasks cut down to what a scheduler needs (docs/datasets.md). */
+/** Executed workflows of WfInstances, one per line, with the task data that a scheduler needs (docs/datasets.md). */
 
 const optionalAmount = z.number().min(0).nullish();
 const schema = z.object({
@@ -69,7 +69,7 @@ function workflowOf({ line, text }: Line, file: SourceFile, { tally }: ReadConte
     key: path,
     file: file.label,
     line,
-    // Runs of one configuration differ by the number at the end, which templates leave out.
+    // Runs of one configuration differ by the number at the end, which templates ignore.
     name: jobName((path.split('/').at(-1) ?? path).replace(/\.json$/, '')),
     owner: jobName((wms ?? '') === '' ? 'workflows' : (wms ?? '').toLowerCase()),
     tasks: tasks.map((t) => ({

@@ -3,14 +3,14 @@ import { LIMITS } from '../domain/job-file/schema.ts';
 import type { ReadContext, Submission } from './reader.ts';
 import { request, stageName, submissionOf, type TraceStage } from './spec.ts';
 
-/** A task of an executed scientific workflow. */
+/** Task of an executed scientific workflow. */
 export interface WorkflowTask {
   readonly type: string;
-  /** Seconds; 0 where the workflow system did not see it run. */
+  /** Seconds; 0 if the workflow system did not see it run. */
   readonly runtimeS: number;
-  /** Places of its parents in the list. */
+  /** Positions of its parents in the list. */
   readonly parents: readonly number[];
-  /** Null: not told. */
+  /** Null: unknown. */
   readonly cores: number | null;
   /** Average CPU use, percent of one core. */
   readonly cpuPercent: number | null;
@@ -26,26 +26,26 @@ export interface ExecutedWorkflow {
   readonly tasks: readonly WorkflowTask[];
 }
 
-/** The data have no arrivals that belong together: a Poisson process of this mean, ours. */
+/** Mean gap of a Poisson process, ours: the data has no common arrivals. */
 export const WORKFLOW_INTERARRIVAL_S = 600;
-/** What a task without a known size asks for. */
+/** Memory request of a task of unknown size. */
 const UNKNOWN_MEMORY_MIB = 1024;
 /**
- * Least memory of a task with a known size. Some workflow systems wrote KiB where bytes belong; those programs are
- * small, and below this the error cannot matter.
+ * Least memory of a task of known size. Some workflow systems wrote KiB in place of bytes. Those programs are small,
+ * and below this value the error cannot matter.
  */
 const LEAST_MEMORY_MIB = 128;
 
 export const WORKFLOW_NOTES = [
   'Tasks of one type at one depth are a stage: it starts when all stages that any of its tasks waits for have ended, which is later than each task alone would.',
-  `Memory as measured, at least ${LEAST_MEMORY_MIB} MiB; ${UNKNOWN_MEMORY_MIB} MiB where it was not. Cores as told, else by average CPU use, at least 1.`,
+  `Measured memory, at least ${LEAST_MEMORY_MIB} MiB; ${UNKNOWN_MEMORY_MIB} MiB if unmeasured. Cores as stated, else by average CPU use, at least 1.`,
   `Workflows come in a drawn order, a mean of ${WORKFLOW_INTERARRIVAL_S} s apart unless said otherwise: the data have no arrivals.`,
 ];
 
 /**
- * A workflow as a job. Stages of a job are barriers and at most 100, tasks of a workflow wait for tasks: so tasks of
- * one type (its name less what varies) whose longest path from the beginning has the same length become one stage. Of
- * workflows with more than 100 such groups all tasks of one depth do. Null when it cannot be used; the tally has why.
+ * Workflow as a job. Stages are barriers, at most 100 per job; tasks of a workflow wait for tasks. So tasks of one type
+ * (name without its varying part) and depth (longest path from the start) form a stage. With more than 100 such groups,
+ * all tasks of a depth do. Null if unusable; the tally has the reason.
  */
 export function workflowJob(workflow: ExecutedWorkflow, context: ReadContext): Submission | null {
   const { key, file, line, owner, name, tasks } = workflow;
@@ -65,14 +65,14 @@ export function workflowJob(workflow: ExecutedWorkflow, context: ReadContext): S
   return submissionOf({ key, file, line, atS: 0, production: null, owner, name, program, stages }, context);
 }
 
-/** Tasks on the longest path to each task; null when there is a circle. */
+/** Depth of each task: tasks on the longest path to it. Null for a cycle. */
 function depthsOf(tasks: readonly WorkflowTask[]): Int32Array | null {
   const depths = new Int32Array(tasks.length);
   const waitsFor = Int32Array.from(tasks, (t) => t.parents.length);
   const children: number[][] = tasks.map(() => []);
   tasks.forEach((t, i) => t.parents.forEach((p) => children[p]?.push(i)));
   const free = [...tasks.keys()].filter((i) => waitsFor[i] === 0);
-  // Grows while it is gone through: each task is put there once all its parents have been.
+  // The list grows during the loop: tasks are added after their last parent.
   for (const i of free) {
     for (const child of children[i] ?? []) {
       depths[child] = Math.max(depths[child] ?? 0, (depths[i] ?? 0) + 1);
@@ -83,7 +83,7 @@ function depthsOf(tasks: readonly WorkflowTask[]): Int32Array | null {
   return free.length === tasks.length ? depths : null;
 }
 
-/** Groups hold tasks of one depth only, so groups cannot wait for one another in a circle. */
+/** Groups hold tasks of one depth, so their dependencies have no cycle. */
 function stagesBy(nameOf: (i: number) => string, tasks: readonly WorkflowTask[], depths: Int32Array): TraceStage[] {
   const groups = new Map<string, number[]>();
   const inOrder = [...tasks.keys()].sort((a, b) => (depths[a] ?? 0) - (depths[b] ?? 0) || a - b);

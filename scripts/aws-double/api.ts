@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { faultOf, type InputFaults } from './fault.ts';
 
-/** One call of a service: what it takes, and what it does. Undefined members of an answer are left out. */
+/** One call of a service: schema of its input, and its effect. Undefined members of an answer are left out. */
 export interface Action<Output> {
   run(raw: unknown, faults: InputFaults): Promise<Output>;
 }
@@ -22,15 +22,13 @@ export function action<S extends z.ZodType, Output>(
 
 export type Actions<Output> = Readonly<Record<string, Action<Output>>>;
 
-/**
- * Tokens of one call and what each stood for: repeated with the same parameters a token gives the same answer again.
- */
+/** Client tokens of one call. A repeated token with the same parameters gives the same answer. */
 export class Tokens<Answer> {
   readonly #known = new Map<string, { readonly asked: string; readonly answer: Promise<Answer> }>();
 
   /**
-   * `mismatch` makes what is thrown when the token was used with other parameters. A call that fails binds no token:
-   * only what has completed is repeated.
+   * Answer of a token. `mismatch`: fault for a token with other parameters. Failed calls bind no token; only completed
+   * ones are repeated.
    */
   async once(
     token: string | undefined,

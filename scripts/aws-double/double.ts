@@ -33,77 +33,77 @@ import { nowMs, subnetsFor, type Place } from './place.ts';
 import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
 /**
- * A double of the parts of EC2, ECS, CloudWatch Logs and EventBridge that Ebbtide uses, over local mode's capacity
- * engine: what a launch answers, when instances come up and are taken, and how tasks run is the engine's word; this
- * only says it as AWS does. docs/aws-double.md lists what it plays and where it differs.
+ * Double of the used parts of EC2, ECS, CloudWatch Logs and EventBridge. Local mode's capacity engine decides about
+ * launches, starts, interruptions and tasks; the double translates into AWS's terms. docs/aws-double.md lists what it
+ * plays and where it differs.
  *
- * Lifecycle: it begins empty and keeps its state in memory; `close` ends its instances and tasks.
+ * Lifecycle: it starts empty and keeps its state in memory; `close` ends its instances and tasks.
  */
 export interface AwsDoubleOptions {
   readonly trace: MarketTrace;
-  /** What becomes of instances, where it is not as the trace has it. */
+  /** Fate of instances that differs from the trace. */
   readonly truth?: CapacityTruth;
-  /** Market time of the double's first instant. */
+  /** Market time at the start. */
   readonly from: EpochMs;
   /** Market seconds per wall second. */
   readonly speed: number;
-  /** 0 or absent: any free one. */
+  /** Port; 0 or absent: any free one. */
   readonly port?: number;
-  /** Where instances keep their files; absent: a temporary folder, removed at the end. */
+  /** Folder of instances' files; absent: a temporary folder, removed at the end. */
   readonly dir?: string;
   readonly region?: string;
   readonly account?: string;
   readonly vpcId?: string;
-  /** Subnet ids by zone; zones that are not named get one. */
+  /** Subnet ids by zone; other zones get generated ones. */
   readonly subnets?: Readonly<Record<string, string>>;
   readonly images?: Images;
-  /** Where environment files of tasks are read. Absent: nowhere, and tasks with such fail. */
+  /** Reader of tasks' environment files. Absent: tasks with such files fail. */
   readonly files?: ReadObject;
-  /** How much of its memory an instance registers with ECS. */
+  /** Share of an instance's memory that registers with ECS. */
   readonly memoryFraction?: number;
   readonly deliver?: Deliver;
   readonly knobs?: KnobSettings;
   readonly limits?: LocalFleetOptions['limits'];
   /**
-   * In place of local mode's engine and scaled time: for thousands of tasks that are no processes, on a clock that a
-   * test moves. Tasks there end by themselves or with their instance; StopTask does not reach them.
+   * Engine and clock in place of local mode's, for thousands of tasks without processes and a clock that tests move.
+   * Such tasks end by themselves or with their instance; StopTask has no effect.
    */
   readonly engine?: { readonly fleet: Fleet; readonly clock: Clock };
 }
 
 export interface AwsDouble {
-  /** Endpoint of all its services. */
+  /** Endpoint of all services. */
   readonly url: string;
-  /** How its clock stands to the wall: with it another process knows market time. */
+  /** Anchor of the clock, with which another process knows market time. */
   readonly anchor: ClockAnchor;
   now(): EpochMs;
   readonly knobs: KnobBoard;
-  /** What happened, in its order: the newest 20,000. */
+  /** Events in order, the newest 20,000. */
   readonly events: readonly AwsEvent[];
-  /** The newest 20,000. */
+  /** Calls in order, the newest 20,000. */
   readonly calls: readonly Call[];
-  /** How often each action was called, as `service:action`. */
+  /** Number of calls by `service:action`. */
   readonly counts: ReadonlyMap<string, number>;
-  /** What is to happen between a call's effect and its answer: the caller's end, for one. Null: nothing. */
+  /** Hook between a call's effect and its answer, such as the caller's death. Null: none. */
   beforeAnswer(does: BeforeAnswer | null): void;
-  /** A call to ECS without the wire, uncounted: for thousands of them that only prepare what a test is about. */
+  /** Call to ECS without the wire, uncounted: for thousands of preparing calls in a test. */
   ask(action: string, input: object): Promise<object>;
-  /** What happens until it is done is told to nobody: it is taken to be known. */
+  /** Runs `work` without events or records. */
   quietly(work: () => Promise<void>): Promise<void>;
-  /** Resolves when all that the engine has reported is told and delivered. */
+  /** Resolves when all reports of the engine are told and delivered. */
   settled(): Promise<void>;
   readonly subnets: Place['subnets'];
-  /** Ids of capacity reservations, by their pools. */
+  /** Ids of capacity reservations, by pool. */
   readonly reservations: ReadonlyMap<PoolId, string>;
   readonly dir: string;
   close(): Promise<void>;
 }
 
-/** LocalStack's account. */
+/** Account of LocalStack. */
 const ACCOUNT = '000000000000';
 /**
- * The agent registers what the kernel leaves of an instance's memory, some percent less than the type's, as
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/memory-management.html explains. The figure is ours.
+ * Registered share of memory: the kernel's part is missing
+ * (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/memory-management.html). The figure is ours.
  */
 const MEMORY_FRACTION = 0.95;
 
@@ -174,7 +174,7 @@ function folderOf(given: string | undefined): string {
   return realpathSync(given);
 }
 
-/** The services over one place, and what the engine reports put into their terms. */
+/** The services over one place, and the translation of the engine's reports. */
 class World {
   readonly services: Services;
   readonly #place: Place;
@@ -240,14 +240,14 @@ class World {
     const { events } = this.#place;
     for (let count = -1; count !== events.happened.count;) {
       count = events.happened.count;
-      // An engine on a clock that stands still calls nobody for what it does at once.
+      // First pump at once: an engine with a stopped clock does not call back.
       this.#pumpSoon();
       await this.#pumping;
       await events.delivered();
     }
   }
 
-  /** Takes in what the engine reports, as it comes. Returns how to stop. */
+  /** Handles the engine's reports as they come. Returns how to stop. */
   follow(): () => Promise<void> {
     const unsubscribe = this.#place.fleet.onChange(() => this.#pumpSoon());
     return async () => {
@@ -314,10 +314,10 @@ class World {
 }
 
 /**
- * What a person or a test in another process may ask of the double itself:
+ * Control interface for people and for tests in other processes:
  *   GET /_double            clock, knobs, counts of calls
  *   PATCH /_double/knobs    changes the knobs named in the body
- *   GET /_double/events     what happened, the newest 20,000; `?after=N` leaves out the first N of all
+ *   GET /_double/events     the newest 20,000 events; `?after=N` leaves out the first N of all
  */
 function control(
   place: Place,

@@ -4,7 +4,7 @@ import { Kept } from './kept.ts';
 import type { KnobBoard } from './knobs.ts';
 
 /**
- * An event as a rule's target gets it. https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
+ * Event as a rule's target receives it. https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
  */
 export interface AwsEvent {
   readonly version: '0';
@@ -19,10 +19,10 @@ export interface AwsEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Takes events, in the order of delivery. Rejecting makes the double try again, and in the end complain. */
+/** Receiver of events in order of delivery. A rejection makes the double retry, and finally complain. */
 export type Deliver = (events: readonly AwsEvent[]) => Promise<void>;
 
-/** What makes an event; the rest is the same for all. */
+/** Specific part of an event. */
 export interface Happening {
   readonly source: 'aws.ec2' | 'aws.ecs';
   readonly type: string;
@@ -31,18 +31,17 @@ export interface Happening {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** A batch of PutEvents. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html */
+/** Batch size of PutEvents. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html */
 const BATCH = 10;
 const TRIES = 4;
 const RETRY_MS = 250;
-/** Events that are remembered. */
+/** Number of kept events. */
 const KEPT = 20_000;
-/** Held-back events go when nothing has happened for so long, wall ms. */
+/** Quiet time after which held-back events are sent, wall ms. */
 const QUIET_MS = 100;
 
 /**
- * What has happened, and its delivery: at least once in principle, and as unreliable as the knobs say. An event
- * keeps its id however often it is delivered.
+ * Log and delivery of events: at least once, and as unreliable as the knobs say. Repeated deliveries have the same id.
  */
 export class EventLog {
   readonly happened = new Kept<AwsEvent>(KEPT);
@@ -54,7 +53,7 @@ export class EventLog {
   #release: NodeJS.Timeout | null = null;
   #sending: Promise<void> = Promise.resolve();
   #closed = false;
-  /** What happens is neither told nor remembered. */
+  /** True: events are neither told nor kept. */
   isQuiet = false;
 
   constructor(place: { readonly account: string; readonly region: string }, knobs: KnobBoard, deliver: Deliver | null) {
@@ -74,7 +73,7 @@ export class EventLog {
       time: `${new Date(happening.atMs).toISOString().slice(0, 19)}Z`,
       region: this.#place.region,
       resources: happening.resources,
-      // A snapshot: what it describes goes on changing.
+      // Copy: the described object goes on changing.
       detail: JSON.parse(JSON.stringify(happening.detail)) as Record<string, unknown>,
     };
     this.happened.add(event);
@@ -90,7 +89,7 @@ export class EventLog {
     else this.#release = setTimeout(() => this.#send(), QUIET_MS);
   }
 
-  /** Sends what is held back, shuffled where the knobs say so. */
+  /** Sends held-back events, shuffled if the knobs say so. */
   #send(): void {
     const events = this.#held;
     this.#held = [];
@@ -113,7 +112,7 @@ export class EventLog {
     }
   }
 
-  /** Resolves when everything that was sent is delivered or given up, and what came of that as well. */
+  /** Resolves when every sent event is delivered or given up, and so are events that followed from it. */
   async delivered(): Promise<void> {
     for (let sending: Promise<void> | null = null; sending !== this.#sending;) {
       sending = this.#sending;
@@ -121,7 +120,7 @@ export class EventLog {
     }
   }
 
-  /** Resolves when everything that has happened is delivered or given up. */
+  /** Resolves when every event is delivered or given up. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#release !== null) clearTimeout(this.#release);
@@ -137,20 +136,19 @@ function shuffle(items: AwsEvent[], random: Uniform): void {
   }
 }
 
-/** An id in the form of a UUID, the same for the same text. */
+/** Id in the form of a UUID, the same for the same text. */
 export function uuidOf(text: string): string {
   const hex = hexOf(text, 32);
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** `length` hexadecimal digits, the same for the same text. */
+/** Hexadecimal digits, the same for the same text. */
 export const hexOf = (text: string, length: number): string =>
   createHash('sha256').update(text).digest('hex').slice(0, length);
 
 /**
- * Delivers by PutEvents to an EventBridge at `url`. Its answer names a failed entry, which is then tried again with the
- * rest of its batch. EventBridge itself refuses sources that begin with `aws.`; a stand-in such as LocalStack takes
- * them.
+ * Delivery by PutEvents to an EventBridge at `url`. Entries that its answer names as failed are retried with the rest
+ * of their batch. EventBridge itself refuses sources that begin with `aws.`; LocalStack accepts them.
  */
 export function putEventsTo(url: string, bus = 'default'): Deliver {
   return async (events) => {
@@ -160,7 +158,7 @@ export function putEventsTo(url: string, bus = 'default'): Deliver {
       headers: {
         'content-type': 'application/x-amz-json-1.1',
         'x-amz-target': 'AWSEvents.PutEvents',
-        // Not a signature: stand-ins read the service and region from it.
+        // Only the form of a signature: test servers read service and region from it.
         authorization: `AWS4-HMAC-SHA256 Credential=test/20260101/${region}/events/aws4_request, SignedHeaders=host, Signature=0`,
       },
       body: JSON.stringify({ Entries: events.map((event) => entryOf(event, bus)) }),

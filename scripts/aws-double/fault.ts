@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 
-/** An AWS service says no: its error code, the HTTP status that goes with it, and its message. */
+/** Error of an AWS service: code, HTTP status and message. */
 export class AwsFault extends Error {
   readonly code: string;
   readonly status: number;
-  /** Members of the error's own shape besides the message. */
+  /** Further members of the error's shape. */
   readonly more: Readonly<Record<string, unknown>>;
 
   constructor(code: string, message: string, rest: { readonly status?: number; readonly more?: object } = {}) {
@@ -16,17 +16,20 @@ export class AwsFault extends Error {
   }
 }
 
-/** AWS may well take this, and the double does not play it: said aloud, so that nobody takes it for AWS's answer. */
+/**
+ * Input that AWS may accept and the double does not play. It complains aloud, so that nobody takes this for AWS's
+ * answer.
+ */
 export class NotPlayed extends AwsFault {}
 
-/** Input that the double does not take, as the service whose protocol it came by would say it. */
+/** Faults for refused input, in the words of the service. */
 export interface InputFaults {
   unknown(name: string): AwsFault;
   missing(name: string): AwsFault;
   invalid(name: string, why: string): AwsFault;
 }
 
-/** The first finding as a fault. Unknown parameters come first: a double that ignores a parameter would lie. */
+/** First finding as a fault. Unknown parameters come first, because a double that ignored one would lie. */
 export function faultOf(error: z.ZodError, faults: InputFaults): AwsFault {
   const unknown = error.issues.find((issue) => issue.code === 'unrecognized_keys');
   if (unknown !== undefined) return faults.unknown([...unknown.path, unknown.keys[0] ?? ''].join('.'));

@@ -1,6 +1,6 @@
 import { AwsFault, NotPlayed, type InputFaults } from './fault.ts';
 
-/** AWS JSON 1.1: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html */
+/** Body of AWS JSON 1.1: https://smithy.io/2.0/aws/protocols/aws-json-1_1-protocol.html */
 export function decodeJson(body: string): unknown {
   try {
     return JSON.parse(body === '' ? '{}' : body) as unknown;
@@ -9,7 +9,7 @@ export function decodeJson(body: string): unknown {
   }
 }
 
-/** Dates are epoch seconds in answers; in events they are text. */
+/** Answer as JSON. Dates are epoch seconds in answers, and text in events. */
 export const encodeJson = (value: unknown): string => JSON.stringify(secondsForDates(value));
 
 function secondsForDates(value: unknown): unknown {

@@ -1,32 +1,32 @@
-/** The newest of what has happened, so that a double that runs for days does not grow. */
+/** Newest entries of a log, so that a long-running double does not grow. */
 export class Kept<T> {
   readonly #most: number;
   readonly #items: T[] = [];
   #dropped = 0;
 
-  /** `most`: how many are kept for certain; up to a tenth more may be. */
+  /** `most`: number of entries that are certainly kept; up to a tenth more may be. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** In their order; the same array throughout. */
+  /** Entries in order; always the same array. */
   get items(): readonly T[] {
     return this.#items;
   }
 
-  /** How many there have been. */
+  /** Number of entries so far, including dropped ones. */
   get count(): number {
     return this.#dropped + this.#items.length;
   }
 
   add(item: T): void {
     this.#items.push(item);
-    // Not one by one: each removal moves all that stay.
+    // Removal in bulk: each removal moves all that stay.
     if (this.#items.length <= this.#most * 1.1) return;
     this.#dropped += this.#items.splice(0, this.#items.length - this.#most).length;
   }
 
-  /** Those that came after the first `count`, as far as they are kept. */
+  /** Kept entries after the first `count`. */
   after(count: number): readonly T[] {
     return this.#items.slice(Math.max(0, count - this.#dropped));
   }

@@ -1,28 +1,31 @@
 import { z } from 'zod';
 
-/** Which calls a fault or a throttle meets: `CreateFleet`, or `*` for all. */
+/** Calls that a fault or throttle applies to: `CreateFleet`, or `*` for all. */
 const action = z.string().min(1);
 
 const fault = z.strictObject({
   action,
-  /** `before`: nothing has happened. `after`: the effect has, and only its answer is lost. */
+  /** `before`: without effect. `after`: the effect happens and only the answer is lost. */
   when: z.enum(['before', 'after']).default('before'),
-  /** Null cuts the connection without an answer. */
+  /** Error code; null cuts the connection. */
   code: z.string().nullable().default('InternalError'),
   message: z.string().default('An internal error has occurred'),
   status: z.int().min(400).max(599).default(500),
-  /** How many calls it meets; then it is over. */
+  /** Number of calls that fail. */
   times: z.int().min(1).default(1),
 });
 export type Fault = z.infer<typeof fault>;
 
 const throttle = z.strictObject({
-  /** Tokens per wall second: 0 never refills. */
+  /** Tokens per wall second; 0 never refills. */
   ratePerS: z.number().min(0),
   burst: z.int().min(0),
 });
 
-/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html, as far as it differs. */
+/**
+ * Attributes of a reservation that differ:
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
+ */
 const reservation = z.strictObject({
   state: z.string().default('active'),
   instanceMatchCriteria: z.enum(['open', 'targeted']).default('targeted'),
@@ -32,17 +35,17 @@ const reservation = z.strictObject({
 });
 
 /**
- * What may be changed while the double runs: faults, limits and delays. With all defaults it does what the market does,
- * at once and exactly once. Delays are market seconds.
+ * Faults, limits and delays, which may change while the double runs. The defaults follow the market, at once and
+ * exactly once. Delays are market seconds.
  */
 export const knobsSchema = z.strictObject({
   /** Token buckets by action. https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html */
   throttle: z.record(action, throttle).default({}),
-  /** Pools (`c5.large/us-east-1a/spot`, `*` as wildcard) without capacity, whatever the market says. */
+  /** Pools without capacity, whatever the market says (`c5.large/us-east-1a/spot`, `*` as wildcard). */
   insufficientCapacity: z.array(z.string()).default([]),
-  /** How many more instances a pool has, by its id; a pool that is not named has as many as the market says. */
+  /** Remaining instances by pool id; other pools follow the market. */
   capacityLeft: z.record(z.string(), z.int().min(0)).default({}),
-  /** Of capacity reservations, by their pools (`c5.large/us-east-1a/reserved`): what is not as usual. */
+  /** Unusual attributes of capacity reservations, by pool (`c5.large/us-east-1a/reserved`). */
   reservations: z.record(z.string(), reservation).default({}),
   /**
    * Quota of running spot instances in vCPUs; null: none.
@@ -50,14 +53,14 @@ export const knobsSchema = z.strictObject({
    */
   spotVcpus: z.int().min(0).nullable().default(null),
   /**
-   * The same on demand.
+   * Quota on demand, likewise.
    * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
    */
   onDemandVcpus: z.int().min(0).nullable().default(null),
-  /** Whether the account's one VPC is its default VPC, with a default subnet per zone. */
+  /** True: the account's only VPC is its default VPC, with a default subnet per zone. */
   defaultVpc: z.boolean().default(true),
   /**
-   * How long a new resource cannot be described.
+   * Time for which a new resource cannot be described.
    * https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
    */
   describeDelayS: z.number().min(0).default(0),
@@ -69,26 +72,24 @@ export const knobsSchema = z.strictObject({
        */
       duplicate: z.number().min(0).max(1).default(0),
       lose: z.number().min(0).max(1).default(0),
-      /** Events are shuffled among so many neighbours; 0 and 1 keep the order. */
+      /** Neighbouring events that are shuffled together; 0 and 1 keep the order. */
       reorderWindow: z.int().min(0).max(1000).default(0),
     })
     .prefault({}),
   faults: z.array(fault).default([]),
   /**
-   * Errors that CreateFleet answers with, in place of instances, to the next requests: one each. A fleet of type
-   * `instant` throws few: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (`Errors`).
+   * Errors of the next CreateFleet requests in place of instances, one each. For errors of type `instant` see
+   * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (`Errors`).
    */
   fleetErrors: z.array(z.strictObject({ code: z.string().min(1), message: z.string().default('no') })).default([]),
-  /**
-   * Images that cannot be pulled, and images whose tasks are killed for memory as soon as they run; `*` as wildcard.
-   */
+  /** Images that cannot be pulled, and images whose tasks run out of memory at once; `*` as wildcard. */
   unpullableImages: z.array(z.string()).default([]),
   outOfMemoryImages: z.array(z.string()).default([]),
 });
 export type Knobs = z.infer<typeof knobsSchema>;
 export type KnobSettings = z.input<typeof knobsSchema>;
 
-/** The knobs as they stand, changed by naming those that change. Throws ZodError for a knob that is not there. */
+/** Current knobs. A change names the knobs that change. Throws ZodError for an unknown knob. */
 export class KnobBoard {
   #now: Knobs;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
@@ -106,7 +107,7 @@ export class KnobBoard {
     if (settings.throttle !== undefined) this.#buckets.clear();
   }
 
-  /** The fault that this call meets, used up by it. */
+  /** Fault for this call, which is then used up. */
   takeFault(called: string, when: Fault['when']): Fault | null {
     const found = this.#now.faults.find((f) => f.when === when && (f.action === called || f.action === '*'));
     if (found === undefined) return null;
@@ -117,14 +118,14 @@ export class KnobBoard {
     return found;
   }
 
-  /** The error that this CreateFleet answers with, used up by it. */
+  /** Error for this CreateFleet, which is then used up. */
   takeFleetError(): Knobs['fleetErrors'][number] | null {
     const [error = null, ...rest] = this.#now.fleetErrors;
     this.#now = { ...this.#now, fleetErrors: rest };
     return error;
   }
 
-  /** Takes one of what a pool has left; false where that is none. */
+  /** Takes one instance of a pool's remaining capacity; false if there is none. */
   takeCapacity(pool: string): boolean {
     const left = this.#now.capacityLeft[pool];
     if (left === undefined) return true;
@@ -132,12 +133,12 @@ export class KnobBoard {
     return left > 0;
   }
 
-  /** What a capacity reservation is like, but for what the market says of it. */
+  /** Knobs of a capacity reservation. */
   reservation(pool: string): z.infer<typeof reservation> {
     return this.#now.reservations[pool] ?? reservation.parse({});
   }
 
-  /** Takes a token for the call; false when its bucket is empty. `atMs` is wall time. */
+  /** Takes a token for the call; false if its bucket is empty. `atMs`: wall time. */
   admits(called: string, atMs: number): boolean {
     const name = called in this.#now.throttle ? called : '*';
     const limit = this.#now.throttle[name];

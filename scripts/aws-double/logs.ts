@@ -18,9 +18,12 @@ const getLogEvents = z.strictObject({
   unmask: z.boolean().optional(),
 });
 
-/** "as many log events as can fit in a response size of 1 MB (up to 10,000 log events)": the page above. */
+/**
+ * Limit of an answer: "as many log events as can fit in a response size of 1 MB (up to 10,000 log events)" (page
+ * above).
+ */
 const MOST_BYTES = 2 ** 20;
-/** What the service counts for an event besides its text: API_PutLogEvents. */
+/** Bytes per event that the service counts besides its text: API_PutLogEvents. */
 const EVENT_BYTES = 26;
 const READ_BYTES = 2 ** 20;
 
@@ -33,7 +36,7 @@ interface LogEvent {
 interface Source {
   readonly which: 'stdout' | 'stderr';
   offset: number;
-  /** A line whose end has not come yet. */
+  /** Line without its end so far. */
   partial: string;
 }
 
@@ -41,17 +44,17 @@ interface Stream {
   readonly attempt: string;
   readonly events: LogEvent[];
   readonly sources: readonly Source[];
-  /** The container has been started: until then there is no stream. */
+  /** True once the container has started; before that there is no stream. */
   isOpen: boolean;
-  /** Readings follow one another, so that no line comes twice. */
+  /** Queue of reads, so that no line is read twice. */
   reading: Promise<void>;
 }
 
 /**
- * What tasks print, as log streams. Both outputs go to one stream, a line an event, as the awslogs driver sends them;
- * an empty line is none ("message: Minimum length of 1", API_InputLogEvent). An event's time is when the double read it
- * (at the latest when it was asked for), since files keep none.
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/using_awslogs.html Log groups are there as soon as a task
+ * Output of tasks as log streams. Both outputs go to one stream, one event per line, like the awslogs driver. Empty
+ * lines give none ("message: Minimum length of 1", API_InputLogEvent). Files keep no times, so an event's time is that
+ * of its read, at the latest when asked for.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/using_awslogs.html Log groups exist as soon as a task
  * definition names them.
  */
 export class LogStreams {
@@ -67,12 +70,12 @@ export class LogStreams {
     GetLogEvents: action(getLogEvents, (asked) => this.#get(asked)),
   };
 
-  /** The stream of a task's container: `prefix/container/task`; null where the container does not log by awslogs. */
+  /** Stream of a task's container: `prefix/container/task`; null if the container does not use awslogs. */
   streamFor(container: ContainerDefinition, task: string): { readonly group: string; readonly stream: string } | null {
     const { logDriver, options } = container.logConfiguration ?? { logDriver: 'json-file', options: {} };
     const group = options['awslogs-group'];
     if (logDriver !== 'awslogs' || group === undefined) return null;
-    // Without a prefix Docker names it by the container's id.
+    // Prefix, or without one the container's id, as in Docker.
     const prefix = options['awslogs-stream-prefix'];
     const stream = prefix === undefined ? task : `${prefix}/${container.name}/${task}`;
     const sources = (['stdout', 'stderr'] as const).map((which) => ({ which, offset: 0, partial: '' }));
@@ -120,13 +123,13 @@ export class LogStreams {
     }
   }
 
-  /** A task's container runs. */
+  /** Start of a task's container. */
   open(attempt: string): void {
     const stream = this.#byTask.get(attempt);
     if (stream !== undefined) stream.isOpen = true;
   }
 
-  /** A task has ended: nothing is coming after its last, unfinished line. */
+  /** End of a task: its last, unfinished line is complete. */
   async flush(attempt: string): Promise<void> {
     const stream = this.#byTask.get(attempt);
     if (stream === undefined) return;
@@ -141,7 +144,7 @@ export class LogStreams {
 
 const nameOf = (group: string, stream: string): string => JSON.stringify([group, stream]);
 
-/** Which events a page has. Tokens name positions: forward ones go on from there, backward ones end there. */
+/** Events of a page. Tokens name positions: forward pages start there, backward pages end there. */
 function windowOf(
   events: readonly LogEvent[],
   asked: { readonly nextToken?: string | undefined; readonly limit: number; readonly startFromHead: boolean },

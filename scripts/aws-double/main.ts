@@ -1,11 +1,11 @@
 /**
- * The AWS double by hand: EC2, ECS and CloudWatch Logs as far as Ebbtide uses them, over a replayed market, on this
+ * The AWS double for manual use: the used parts of EC2, ECS and CloudWatch Logs over a replayed market, on this
  * machine, without an account. docs/aws-double.md says what it plays.
  *
  *   npm run aws-double -- [--market FILE|DIR] [--from TIME] [--speed 60] [--port 4599] [--region us-east-1]
  *                         [--events URL] [--dir DIR] [--subnets ZONE=SUBNET,..] [--knobs JSON]
  *
- * Runs until stopped; its instances and tasks end with it.
+ * It runs until stopped; its instances and tasks end with it.
  */
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ function knobsOf(text: string): KnobSettings {
   }
 }
 
-/** Imported once; found again by its content. */
+/** Trace of an imported file, cached by its content. */
 const imported = async (path: string): Promise<MarketTrace> =>
   (await openMarket(path, join(tmpdir(), `ebb-markets-${userInfo().username}`))).trace;
 

@@ -12,7 +12,7 @@ export interface Subnet {
   readonly zone: string;
 }
 
-/** One account in one region, and what its services stand on: everything that they share. */
+/** One account in one region: everything that its services share. */
 export interface Place {
   readonly account: string;
   readonly region: string;
@@ -20,9 +20,9 @@ export interface Place {
   /** Market seconds per wall second. */
   readonly speed: number;
   readonly pools: readonly Pool[];
-  /** What is public about the market. */
+  /** Public part of the market. */
   readonly market: Market;
-  /** The capacity engine: the same as local mode's. */
+  /** Capacity engine, the same as in local mode. */
   readonly fleet: Fleet;
   readonly fleetDir: string;
   readonly knobs: KnobBoard;
@@ -36,17 +36,17 @@ export const nowMs = (place: Place): number => raw(place.clock.now());
 
 export const zonesOf = (place: Place): readonly string[] => [...new Set(place.pools.map((pool) => pool.zone))].sort();
 
-/** Zone ids differ from account to account; here they are made from the zone's name. */
+/** Zone id from the zone's name; on AWS ids differ by account. */
 export const zoneId = (zone: string): string => `az-${hexOf(zone, 4)}`;
 
-/** A subnet for each zone of the market; those that are not given get an id of their own. */
+/** Subnet per zone of the market; zones without a given one get a generated id. */
 export function subnetsFor(trace: MarketTrace, given: Readonly<Record<string, string>>): readonly Subnet[] {
   const zones = [...new Set(trace.pools.map((pool) => pool.zone))].sort();
   return zones.map((zone) => ({ zone, id: given[zone] ?? `subnet-0${hexOf(zone, 16)}` }));
 }
 
 /**
- * Whether something made at `sinceMs` can be described yet.
+ * True if something made at `sinceMs` can be described.
  * https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
  */
 export const isVisible = (place: Place, sinceMs: number): boolean =>

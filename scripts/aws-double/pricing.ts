@@ -7,7 +7,7 @@ import { nowMs, type Place } from './place.ts';
 import { page } from './query.ts';
 
 /**
- * AWS's price list, as far as on-demand prices of instances go: one product for each type that the market sells.
+ * On-demand prices of instances in AWS's price list: one product per type of the market.
  * https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
  */
 const products = z.strictObject({
@@ -39,7 +39,7 @@ function productsShown(place: Place, asked: z.infer<typeof products>): object {
   const { items, nextToken } = page(wanted, { token: asked.NextToken, size: asked.MaxResults });
   return {
     FormatVersion: 'aws_v1',
-    // Products come as text, not as JSON in JSON.
+    // Products as text, not as nested JSON.
     PriceList: items.map(({ pool, attributes }) => JSON.stringify(productOf(pool, attributes, nowMs(place)))),
     NextToken: nextToken,
   };
@@ -58,7 +58,8 @@ const attributesOf = (pool: Pool, region: string) => ({
 });
 
 /**
- * As in https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
+ * Product as in
+ * https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
  */
 function productOf(pool: Pool, attributes: ReturnType<typeof attributesOf>, atMs: number): object {
   const sku = Buffer.from(pool.type.name).toString('hex').toUpperCase();

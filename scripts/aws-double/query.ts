@@ -13,7 +13,9 @@ interface Form {
   [name: string]: string | Form;
 }
 
-/** `Filter.1.Value.2=x` -> `{ Filter: [{ Value: [.., 'x'] }] }`. Names are positions where all of them are numbers. */
+/**
+ * Nested form `{ Filter: [{ Value: [.., 'x'] }] }` of `Filter.1.Value.2=x`. Names that are all numbers are positions.
+ */
 export function decodeQuery(body: string): Readonly<Record<string, unknown>> {
   const root = Object.create(null) as Form;
   for (const [path, value] of new URLSearchParams(body)) {
@@ -39,7 +41,7 @@ function unfold(node: string | Form): unknown {
   return Object.fromEntries(entries.map(([name, value]) => [name, unfold(value)]));
 }
 
-/** Forms hold text: what it stands for. */
+/** Types of form values, which are text. */
 export const form = {
   number: z.coerce.number().int(),
   boolean: z.enum(['true', 'false']).transform((text) => text === 'true'),
@@ -57,7 +59,7 @@ export type XmlValue =
   | readonly XmlValue[]
   | { readonly [name: string]: XmlValue };
 
-/** A list whose members have another name than `item`. */
+/** List whose members have a name other than `item`. */
 export class XmlList {
   readonly member: string;
   readonly values: readonly XmlValue[];
@@ -68,7 +70,7 @@ export class XmlList {
   }
 }
 
-/** `null` and `undefined` leave the element out; a list becomes `<name><item>..</item></name>`. */
+/** XML element. `null` and `undefined` give none; a list becomes `<name><item>..</item></name>`. */
 export function xmlOf(name: string, value: XmlValue): string {
   if (value === undefined || value === null) return '';
   return `<${name}>${contentOf(value)}</${name}>`;
@@ -87,7 +89,7 @@ function contentOf(value: Exclude<XmlValue, undefined | null>): string {
 
 const isList = (value: XmlValue): value is readonly XmlValue[] => Array.isArray(value);
 
-/** Escapes markup, and characters that XML 1.0 forbids become U+FFFD (https://www.w3.org/TR/xml/#charsets). */
+/** Text with escaped markup. Characters that XML 1.0 forbids become U+FFFD (https://www.w3.org/TR/xml/#charsets). */
 const escaped = (text: string): string =>
   text
     .replaceAll('&', '&amp;')
@@ -125,9 +127,9 @@ export const tagList = z.array(
 export const tagSpecifications = z.array(z.strictObject({ ResourceType: z.string(), Tag: tagList })).default([]);
 
 /**
- * Whether something passes all filters: any value of each, `*` and `?` as wildcards.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html#Filtering_Resources_CLI
- * `valuesOf` answers null for a filter that the double does not know, which is refused.
+ * True if all filters match, each by any of its values, with wildcards `*` and `?`.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html#Filtering_Resources_CLI `valuesOf` returns
+ * null for an unknown filter, which is refused.
  */
 export function passes(wanted: z.infer<typeof filters>, valuesOf: (name: string) => readonly string[] | null): boolean {
   return wanted.every(({ Name, Value }) => {
@@ -137,7 +139,7 @@ export function passes(wanted: z.infer<typeof filters>, valuesOf: (name: string)
   });
 }
 
-/** Cuts a page out of a list. Tokens name a position; one that the double did not make is refused. */
+/** Page of a list. Tokens name positions; foreign tokens are refused. */
 export function page<T>(all: readonly T[], of: { readonly token: string | undefined; readonly size: number }) {
   const from = of.token === undefined ? 0 : Number(/^page-(\d+)$/.exec(of.token)?.[1] ?? NaN);
   if (Number.isNaN(from)) throw new AwsFault('InvalidNextToken', 'The token is not valid');

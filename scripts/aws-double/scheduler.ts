@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * A double of EventBridge Scheduler: keeps one-off schedules and fires those that are due when it is told to.
+ * Double of EventBridge Scheduler: keeps one-off schedules, and fires due ones on request.
  * https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
  */
 export interface Scheduled {
@@ -18,11 +18,11 @@ export interface Scheduled {
 export interface SchedulerDouble {
   readonly url: string;
   readonly schedules: ReadonlyMap<string, Scheduled>;
-  /** `CreateSchedule window-...`, in their order. */
+  /** Calls in order, such as `CreateSchedule window-...`. */
   readonly calls: readonly string[];
-  /** The next calls are refused. */
+  /** Refuses the next calls. */
   refuse(name: string, status: number, times: number): void;
-  /** Inputs of those that are due, which are then gone. */
+  /** Fires due schedules and removes them. Returns their inputs. */
   fire(atMs: number): readonly string[];
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ function answer(response: ServerResponse, status: number, content: object): void
     .end(JSON.stringify(content));
 }
 
-/** `nowMs`: what lies before it is refused, as the service does. */
+/** `nowMs`: times before it are refused, as by the service. */
 export async function startSchedulerDouble(groups: readonly string[], nowMs: () => number): Promise<SchedulerDouble> {
   const schedules = new Map<string, Scheduled>();
   const calls: string[] = [];

@@ -8,7 +8,7 @@ import { decodeJson, encodeJson, jsonError, jsonFaults } from './json.ts';
 import type { Fault, KnobBoard } from './knobs.ts';
 import { decodeQuery, EC2_VERSION, ec2Answer, ec2Error, ec2Faults, type XmlValue } from './query.ts';
 
-/** All services at one address, told apart as AWS's own clients mark their requests. */
+/** All services at one address, told apart by the marks of AWS's clients. */
 export interface Services {
   readonly ec2: Actions<{ readonly [name: string]: XmlValue }>;
   readonly ecs: Actions<object>;
@@ -16,7 +16,7 @@ export interface Services {
   readonly pricing: Actions<object>;
 }
 
-/** A call that has been answered, for who counts requests. */
+/** Answered call, for counting requests. */
 export interface Call {
   readonly service: string;
   readonly action: string;
@@ -24,10 +24,7 @@ export interface Call {
   readonly code: string | null;
 }
 
-/**
- * Told of a call that has had its effect. `callerPort`: the caller's end of the connection, by which its process is
- * found.
- */
+/** Hook after a call's effect. `callerPort`: the caller's end of the connection, which identifies its process. */
 export type BeforeAnswer = (call: {
   readonly service: string;
   readonly action: string;
@@ -42,7 +39,7 @@ interface Protocol {
   answer(content: object, requestId: string): string;
   error(fault: AwsFault, requestId: string): string;
   readonly contentType: string;
-  /** What a caller who is too fast is told. */
+  /** Fault for a caller who is too fast. */
   readonly throttled: AwsFault;
   readonly unknown: AwsFault;
 }
@@ -52,18 +49,19 @@ const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs' | 'pricing'>> = {
   Logs_20140328: 'logs',
   AWSPriceListService: 'pricing',
 };
-/** Calls that are remembered; all are counted. */
+/** Number of kept calls; all are counted. */
 const KEPT_CALLS = 20_000;
 const MOST_BODY_BYTES = 2 ** 20;
 
 /**
- * The HTTP face of the double. What is not a call of a service goes to `other`, which answers true where it knows it.
+ * HTTP server of the double. `other` receives requests that are no calls of a service, and returns true for those that
+ * it handles.
  */
 export class AwsServer {
   readonly calls = new Kept<Call>(KEPT_CALLS);
-  /** How often each action was called, as `service:action`. */
+  /** Number of calls by `service:action`. */
   readonly counts = new Map<string, number>();
-  /** Called when a call has had its effect, and before it is answered. */
+  /** Hook between a call's effect and its answer. */
   beforeAnswer: BeforeAnswer | null = null;
   readonly #services: Services;
   readonly #knobs: KnobBoard;
@@ -76,8 +74,7 @@ export class AwsServer {
   ) {
     this.#services = services;
     this.#knobs = knobs;
-    // A client's pooled connection stays open while the double runs: one that is closed as a call goes out reads as a
-    // fault of the call.
+    // No keep-alive time-out: a connection that closes while a call goes out looks like a fault of the call.
     this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
       bodyOf(request)
         .then(async (body) => {
@@ -93,7 +90,7 @@ export class AwsServer {
     });
   }
 
-  /** Resolves to the URL. Listens on this machine only: whoever reaches it can run commands. */
+  /** Starts on this machine only, because callers can run commands. Resolves to the URL. */
   async listen(port: number): Promise<string> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject).listen(port, '127.0.0.1', resolve);
@@ -163,7 +160,7 @@ export class AwsServer {
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 
-  /** What the double does not play must not pass for what AWS refused. */
+  /** Complaint about calls that the double does not play: they must not pass for refusals of AWS. */
   #complain(service: string, action: string, fault: AwsFault): void {
     process.stderr.write(`aws-double: refused ${service} ${action}: ${fault.message}\n`);
   }
@@ -215,7 +212,7 @@ function protocolOf(request: IncomingMessage, body: string): Protocol {
   };
 }
 
-/** Signatures are not checked, but there must be one, for the service that is called. */
+/** Check of the signature's form and service. Its value is not verified. */
 function authenticate(request: IncomingMessage, service: keyof Services): void {
   const scope = /Credential=[^,]*\/(\w+)\/aws4_request/.exec(request.headers.authorization ?? '')?.[1];
   if (scope === service) return;

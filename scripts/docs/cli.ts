@@ -30,7 +30,7 @@ function extras(o: Option): string {
 
 const argument = (a: Argument): string => `- ${code(a.name())}: ${escape(a.description)}`;
 
-/** What \`addHelpText('after', ...)\` added: the example. */
+/** Example that `addHelpText('after', ...)` added. */
 function example(command: Command): string {
   let text = '';
   command.configureOutput({ writeOut: (t) => (text += t) });

@@ -9,7 +9,7 @@ import { type Resources, templateResources } from './template.ts';
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-/** A default as a user would write it; empty where there is none that fits a cell. */
+/** Default as a user would write it; empty if none fits a cell. */
 function shownDefault(value: unknown): string {
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? `${value}` : '';

@@ -1,6 +1,9 @@
 /**
  * Writes docs/reference/job-file.md and docs/reference/job-file.schema.json from the schema.
- * Usage: node scripts/docs/job-file.ts [--check]   (--check: exit 1 when what is there differs)
+ *
+ *   node scripts/docs/job-file.ts [--check]
+ *
+ * With --check the exit code is 1 if the files differ.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -30,13 +33,13 @@ const root = join(import.meta.dirname, '../..');
 const schema = jobFileJsonSchema() as Schema;
 const { properties: top = {} } = schema;
 const stage = top['stages']?.items ?? {};
-/** Nested objects with a table of their own; `stages[]` comes first. */
+/** Nested objects with their own table; `stages[]` comes first. */
 const NESTED = ['resources', 'constraints', 'preferences', 'checkpoint', 'value'];
 
 const cell = (text: string): string => text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
 const code = (value: unknown): string => `\`${String(value)}\``;
 
-/** What a value looks like, in a few words. */
+/** Form of a value, in a few words. */
 function typeOf(key: string, s: Schema): string {
   if (DURATIONS.has(key)) return key === 'deadline' ? 'duration or time' : 'duration';
   if (SIZES.has(key)) return 'size';

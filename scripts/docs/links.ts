@@ -1,6 +1,6 @@
 /**
- * Checks relative links of all Markdown pages, and their anchors: the site's build knows neither anchors nor pages
- * outside of docs/. A page of docs/ links to no page outside of it, because the site has none of those.
+ * Checks relative links of all Markdown pages and their anchors, because the site's build knows neither anchors nor
+ * pages outside of docs/. Pages of docs/ may not link outside of it: the site lacks those pages.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
@@ -12,7 +12,7 @@ const pages = [...globSync('*.md', { cwd: root }), ...globSync('{docs,examples,m
 const withoutCode = (text: string): string => text.replaceAll(/```[^]*?```/g, '');
 const textOf = (page: string): string => withoutCode(readFileSync(join(root, page), 'utf8'));
 
-/** Anchors of a page; a heading that comes again gets a number, as on GitHub and on the site. */
+/** Anchors of a page. Repeated headings get a number, as on GitHub and on the site. */
 function anchorsOf(page: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of textOf(page).matchAll(/^#+ (.*)$/gm)) {

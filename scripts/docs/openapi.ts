@@ -1,6 +1,6 @@
 /**
- * Writes docs/reference/openapi.json from the operations of the API. `--check` writes nothing and fails when the file
- * differs: a change of the API without its description does not pass.
+ * Writes docs/reference/openapi.json from the operations of the API. `--check` writes nothing and fails if the file
+ * differs, so that changes of the API come with their description.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

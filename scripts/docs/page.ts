@@ -4,8 +4,8 @@ import { format } from 'oxfmt';
 import options from '../../.oxfmtrc.json' with { type: 'json' };
 
 /**
- * Writes a generated page, or with `--check` says whether the one that is there is what would be written: exit code 1
- * and the command that puts it right when it is not.
+ * Writes a generated page. With `--check` compares instead: exit code 1 and the command that regenerates it if it
+ * differs.
  */
 export async function publish(file: URL, markdown: string): Promise<void> {
   const path = file.pathname;
@@ -21,7 +21,7 @@ export async function publish(file: URL, markdown: string): Promise<void> {
   process.exitCode = 1;
 }
 
-/** As `npm run format` would leave the text in a file of that name. */
+/** Text as `npm run format` formats a file of that name. */
 export async function formatted(name: string, text: string): Promise<string> {
   const { code, errors } = await format(name, text, options);
   if (errors.length > 0) throw new Error(`${name}: ${errors.map((error) => error.message).join('; ')}`);

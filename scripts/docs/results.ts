@@ -1,9 +1,17 @@
 /** docs/results.md from bench/results/*.json, by name of the file. `--check` fails when the page is out of date. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { type FigureGroup, type FigureRecord, figureGroup } from '../../bench/record.ts';
+import {
+  defaultRecord,
+  type FigureGroup,
+  figureGroup,
+  type FigureRecord,
+  type GroundRecord,
+} from '../../bench/record.ts';
 import { publish } from './page.ts';
 
+/** The table of bench/default.ts, which is no group of figures. */
+const DEFAULT_FILE = 'default.json';
 const folder = new URL('../../bench/results/', import.meta.url);
 
 function groupIn(file: string): FigureGroup {
@@ -16,7 +24,7 @@ const cell = (text: string): string => text.replaceAll('|', '\\|');
 const withUnit = (text: string, unit: string | undefined): string => (unit === undefined ? text : `${text} ${unit}`);
 const verdictOf = ({ met }: FigureRecord): string => (met === undefined ? '' : met ? '<br>reached' : '<br>**missed**');
 
-/** Four columns: more do not fit the width of a page. */
+/** Row of four columns: more do not fit the width of a page. */
 function row(record: FigureRecord, command: number): string {
   const { what, reach, seen, unit, when, commit, note } = record;
   const figure = note === undefined ? what : `${what}<br>_${note}_`;
@@ -39,9 +47,78 @@ ${commands.map((command, i) => `${i + 1}. \`${command}\``).join('\n')}
 `;
 }
 
+type Estimate = GroundRecord['presets'][number]['toBound'];
+const ratioText = (e: Estimate): string => e?.value.toFixed(3) ?? '-';
+const intervalText = (e: Estimate): string =>
+  e === null || e.low === null || e.high === null
+    ? ratioText(e)
+    : `${ratioText(e)} [${e.low.toFixed(3)}, ${e.high.toFixed(3)}]`;
+const tableOf = (rows: readonly (readonly string[])[]): string =>
+  rows.map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n');
+
+const DEFAULT_TITLE = 'The default on every ground';
+
+function grounds(): readonly GroundRecord[] {
+  const file = new URL(DEFAULT_FILE, folder);
+  return existsSync(file) ? defaultRecord.parse(JSON.parse(readFileSync(file, 'utf8'))).grounds : [];
+}
+
+const ofDefault = (g: GroundRecord): GroundRecord['presets'][number] | undefined =>
+  g.presets.find((p) => p.preset === 'ebbtide');
+/** Not cheaper than the best rival, as far as the cases tell. */
+const isLost = ({ toRival }: GroundRecord): boolean =>
+  toRival !== null && (toRival.ratio.low ?? toRival.ratio.value) > 1;
+
+/** Winners and ratios of the default, then every preset. */
+function defaultSection(all: readonly GroundRecord[]): string {
+  const presets = [...new Set(all.flatMap((g) => g.presets.map((p) => p.preset)))];
+  const winners = all.map((g) => [
+    `${g.ground}<br>_${g.about}_`,
+    g.winner ?? 'none',
+    g.toRival === null ? '-' : `${intervalText(g.toRival.ratio)} of ${g.toRival.rival}`,
+    `${intervalText(ofDefault(g)?.toOnDemand ?? null)}; ${ratioText(ofDefault(g)?.toBound ?? null)}`,
+    `${g.cases} cases, ${g.when}, ${g.commit}`,
+  ]);
+  const costs = all.map((g) => [
+    g.ground,
+    ...presets.map((name) => {
+      const p = g.presets.find(({ preset }) => preset === name);
+      if (p === undefined) return '-';
+      const late = p.missed > 0 ? `, ${p.missed} of ${p.deadlines} late` : '';
+      return `${ratioText(p.toOnDemand)}${late}${p.undone > 0 ? `, ${p.undone} not done` : ''}`;
+    }),
+  ]);
+  const parts = all.flatMap((g) =>
+    g.groups.map(({ group, cases, toOnDemand, most }) => [
+      `${g.ground}, ${group}`,
+      String(cases),
+      toOnDemand.toFixed(3),
+      most.toFixed(2),
+    ]),
+  );
+  return `## ${DEFAULT_TITLE}
+
+Every preset on the same cases, data that nothing was tuned on. **On-demand** is the cheapest on-demand way that knows nothing of the future (an instance for each task,
+or packed), the **lower bound** what no way of doing the work in time undercuts before refunds ([simulator](simulation.md)). The winner is the cheapest preset that misses at most 1 % of the
+deadlines; the rival is the cheapest such preset besides \`ebbtide\`. By the hour the bound is far below what can be done: it takes paid hours for used to their end.
+
+${tableOf([['ground', 'winner', '`ebbtide` over the best rival', '`ebbtide` over on-demand; over the lower bound', 'measured'], ['---', '---', '---', '---', '---'], ...winners])}
+
+Cost over on-demand, and deadlines missed:
+
+${tableOf([['ground', ...presets], ['---', ...presets.map(() => '---')], ...costs])}
+
+\`ebbtide\` by part of a ground:
+
+${tableOf([['part', 'cases', 'over on-demand', 'at most'], ['---', '---', '---', '---'], ...parts])}
+
+1. \`npm run bench:default\`
+`;
+}
+
 const anchorOf = (title: string): string => title.toLowerCase().replaceAll(' ', '-');
 const groups = readdirSync(folder)
-  .filter((file) => file.endsWith('.json'))
+  .filter((file) => file.endsWith('.json') && file !== DEFAULT_FILE)
   .sort()
   .map(groupIn);
 const missed = groups.flatMap(({ title, figures }) =>
@@ -52,6 +129,12 @@ const missed = groups.flatMap(({ title, figures }) =>
       return `| ${cells.map(cell).join(' | ')} |`;
     }),
 );
+
+const judged = grounds();
+const lost = judged.filter(isLost).map((g) => {
+  const seen = `${intervalText(g.toRival?.ratio ?? null)} of ${g.toRival?.rival ?? ''}`;
+  return `| ${[`[${DEFAULT_TITLE}](#${anchorOf(DEFAULT_TITLE)})`, g.ground, 'the cheapest', seen].map(cell).join(' | ')} |`;
+});
 
 await publish(
   new URL('../../docs/results.md', import.meta.url),
@@ -67,7 +150,7 @@ history. _Measured_ names the day, the commit that recorded it, and the command 
 
 | group | figure | to reach | seen |
 | --- | --- | --- | --- |
-${missed.join('\n')}
+${[...lost, ...missed].join('\n')}
 
-${groups.map(section).join('\n')}`,
+${judged.length === 0 ? '' : `${defaultSection(judged)}\n`}${groups.map(section).join('\n')}`,
 );

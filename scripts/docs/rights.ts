@@ -11,12 +11,12 @@ interface Statement {
   readonly Condition?: Record<string, Record<string, unknown>>;
 }
 
-/** Why, for statements of roles that are not functions'. */
+/** Reasons of statements in roles other than those of functions. */
 const OTHER: Readonly<Record<string, string>> = {
   AskTheModel: 'Forecasts of pools, where a trained model is chosen.',
   JoinCluster: 'The instance joins the cluster, and leaves it.',
-  TakeOrders: 'The ECS agent is told what to run, and drains when EC2 takes the instance back.',
-  ReportTasks: 'The ECS agent says what became of tasks.',
+  TakeOrders: 'The ECS agent gets tasks, and drains when EC2 takes the instance back.',
+  ReportTasks: 'The ECS agent reports the ends of tasks.',
   TagItself: 'The container instance and its tasks keep their tags.',
   FindEndpoint: 'The ECS agent asks where ECS is.',
   WriteLogs: 'Output of tasks: `ebb logs`.',
@@ -30,12 +30,12 @@ const OTHER: Readonly<Record<string, string>> = {
   Checkpoints: 'A task saves its work, and finds it again.',
   ReadOrder: 'A task reads its command where that is too long for ECS.',
   Mark: 'A task says that its work is saved.',
-  ListOwn: 'A task looks for what is there.',
-  SayLook: 'A one-off schedule says that it is time to look.',
+  ListOwn: 'A task lists existing files.',
+  SayLook: 'A one-off schedule wakes the cycle.',
   WriteLog: 'Its own log.',
 };
 
-/** Statements that the CDK writes have no Sid; they are told by their actions. */
+/** Reasons by action: statements of the CDK have no Sid. */
 const BY_ACTION: Readonly<Record<string, string>> = {
   'lambda:InvokeFunction': 'The steps of the cycle.',
   'logs:CreateLogDelivery': 'Errors of executions go to the log.',
@@ -69,7 +69,7 @@ function statementsOf(all: Resources, role: string): Statement[] {
   return [...inline, ...attached].flatMap((d) => (d as { Statement: Statement[] }).Statement);
 }
 
-/** A resource without what is the same in all of them. */
+/** Resource without the part that all have in common. */
 const short = (resource: unknown): string =>
   flattened(resource)
     .replaceAll(/EbbtideData:ExportsOutput(?:Ref|FnGetAtt)(\w+?)[\dA-F]{8}(?:Arn)?[\dA-F]{8}/g, '<$1>')
@@ -79,7 +79,7 @@ const short = (resource: unknown): string =>
 const code = (text: string): string => `\`${text}\``;
 const escaped = (text: string): string => text.replaceAll('|', '\\|');
 
-/** The CDK merges statements on the same resource: all their reasons. */
+/** Reasons of a statement; the CDK merges those on the same resource. */
 function whyOfActions(actions: readonly string[]): string | undefined {
   const found = [...new Set(actions.flatMap((a) => BY_ACTION[a] ?? []))];
   return found.length === 0 ? undefined : found.join(' ');
@@ -109,7 +109,7 @@ function section(all: Resources, role: string): string {
   return `### ${titleOf(role)}\n\n${(Description as string | undefined) ?? TITLES[titleOf(role)] ?? ''}${managed}${table}\n`;
 }
 
-/** Roles that the CDK makes have no description. */
+/** Titles of roles that the CDK makes without a description. */
 const TITLES: Readonly<Record<string, string>> = {
   CycleMachine: 'The state machine.',
   CycleMachineEvents: 'EventBridge.',
@@ -118,7 +118,7 @@ const TITLES: Readonly<Record<string, string>> = {
   NetworkVpcRejectedTrafficIAM: 'The network’s log of refused traffic.',
 };
 
-/** The page, from the resources of the template. */
+/** Page made from the resources of the template. */
 export function rightsPage(all: Resources): string {
   const roles = Object.keys(all)
     .filter((id) => all[id]?.Type === 'AWS::IAM::Role')

@@ -1,4 +1,4 @@
-/** The anchor of a heading, as GitHub makes it: the site makes the same, so that one link works in both. */
+/** Anchor of a heading as on GitHub; the site uses the same, so that one link works in both. */
 export const slugOf = (heading: string): string =>
   heading
     .toLowerCase()

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App } from 'aws-cdk-lib';
-import { checkedDeployment } from '../../lib/infra/config.ts';
+import { checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { ebbtideStacks } from '../../lib/infra/stacks.ts';
 
 interface Resource {

@@ -1,6 +1,6 @@
 /**
- * A plugin of the linter with rules of the house style that no built-in rule can say: comments are as narrow as code,
- * the parts of a pool's id are read in one place, and modules of the core remember nothing.
+ * Lint plugin with rules of the house style beyond built-in ones. Comments are as narrow as code, parts of a pool's id
+ * are read in one place, and modules of the core keep no state.
  */
 const WIDTH = 120;
 /** Lines that may be wider: a link, or a row of a table. */
@@ -46,10 +46,10 @@ const poolIds = {
 const REMEMBERS =
   'A module of the core remembers nothing: keep this in the DecisionMemory (lib/policy/memory.ts), or in the object that owns it.';
 const TABLE = `${REMEMBERS} A constant table is declared read-only (ReadonlyMap, ReadonlySet, readonly T[]).`;
-/** Of no use to anybody but to be written to. */
+/** Objects that are useful only if they are written to. */
 const MEMORIES = /^(WeakMap|WeakSet|WeakRef|ArrayBuffer)$/;
 const TABLES = /^(Map|Set)$/;
-/** Zeros, unless it is made of values or empty. */
+/** Typed arrays; a fresh one is zeros unless made of values or empty. */
 const NUMBERS = /^(Float|Int|Uint|BigInt|BigUint)\d+(Clamped)?Array$/;
 const FUNCTIONS = /^(Function|ArrowFunction|MethodDefinition)/;
 
@@ -57,11 +57,11 @@ function* ancestors(node) {
   for (let at = node.parent; at !== null && at !== undefined; at = at.parent) yield at;
 }
 
-/** Whether it runs once, when its module is loaded. */
+/** True for code that runs once, when its module is loaded. */
 const isAtLoad = (node) =>
   ancestors(node).every((at) => !FUNCTIONS.test(at.type) && (at.type !== 'PropertyDefinition' || at.static));
 
-/** Whether the variable that it is part of has a type, and one that nobody can write to. */
+/** True if the variable around the node has a read-only type. */
 function isReadOnly(node, isMutable) {
   const variable = ancestors(node).find((at) => at.type === 'VariableDeclarator');
   const type = variable?.id.typeAnnotation?.typeAnnotation;

@@ -1,6 +1,6 @@
 /**
- * A plugin of the linter with the one rule that no built-in rule can say: the pure core calls nothing that answers
- * differently when it is asked again. Its selectors are ESLint's (https://eslint.org/docs/latest/extend/selectors).
+ * Lint plugin with one rule: the pure core calls nothing whose result changes between calls. Its selectors are ESLint's
+ * (https://eslint.org/docs/latest/extend/selectors).
  */
 const NO_CLOCK = 'The pure core reads no clock: take the time from the snapshot or a Clock.';
 const NO_CHANCE = 'The pure core draws from named seeded streams only (lib/kernel/random.ts).';

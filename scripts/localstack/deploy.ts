@@ -1,10 +1,10 @@
 /**
- * A deployment to stay: the app in this repository on a LocalStack of its own, with EC2, ECS and the logs of tasks in
- * the double, on the market and in the region of the rehearsal (docs/localstack.md).
+ * Deployment that stays: this repository's app on its own LocalStack, with EC2, ECS and task logs in the double. Market
+ * and region are the rehearsal's (docs/localstack.md).
  *
- * Lifecycle: LocalStack -> deployment -> variables for `ebb` on standard output -> SIGINT, SIGTERM or SIGHUP, at any
- * time -> all of it is gone. LocalStack also ends when this process is killed. Nothing is kept for the next time:
- * functions that were deployed before would go on calling a double that is no more.
+ * Lifecycle: LocalStack -> deployment -> variables for `ebb` on standard output -> SIGINT, SIGTERM or SIGHUP at any
+ * time -> everything is removed. LocalStack also ends when this process is killed. Nothing is kept for the next time:
+ * earlier functions would call a double that no longer exists.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import { start, stop } from './server.ts';
 /** Market seconds per wall second. */
 const SPEED = 10;
 
-/** Resolves when all is gone again, with the exit code. */
+/** Runs until stopped. Resolves to the exit code when everything is removed. */
 export async function deployed(): Promise<number> {
   if (wayToRun('functions').mode !== 'host') {
     note(

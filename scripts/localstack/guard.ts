@@ -1,7 +1,7 @@
 /**
- * One LocalStack and its keeper. Lifecycle: spawned detached by `start` (server.ts) -> LocalStack is started on a free
- * port -> `ready.json` when the stores answer -> ended by SIGTERM, or when its owner's process is gone -> LocalStack
- * and all that it started are ended, the folder is removed. All of LocalStack's state is in that folder.
+ * One LocalStack and its keeper. Lifecycle: `start` (server.ts) spawns it detached -> LocalStack starts on a free port
+ * -> `ready.json` when the stores answer -> SIGTERM, or the end of the owner's process -> LocalStack and all that it
+ * started are ended, the folder is removed. The folder holds all of LocalStack's state.
  *
  *   node guard.ts FOLDER OWNER-PID|0 stores|functions
  */
@@ -25,7 +25,7 @@ const LAMBDA = fileURLToPath(new URL('lambda', import.meta.url));
 const [folder = '', owner = '0', need = 'stores'] = process.argv.slice(2);
 let server: ChildProcess | null = null;
 let ending = false;
-/** Set where LocalStack is a container: it outlives a `docker` command that is killed. */
+/** Name of the container, if any: it outlives a killed `docker` command. */
 let container: string | null = null;
 
 process.on('SIGTERM', () => void end());
@@ -43,7 +43,7 @@ async function serve(): Promise<void> {
   if (way.mode === null) throw new Error(way.missing);
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
-  // Of a container only LocalStack's own port is reached from outside.
+  // Port of DynamoDB. Only LocalStack's own port of a container is reachable from outside.
   const dynamodbPort = way.mode === 'docker' ? port : await freePort();
   const dynamodb = `http://127.0.0.1:${dynamodbPort}`;
   server = way.mode === 'docker' ? await startContainer(port) : await startOnHost(port, dynamodbPort, way.javaHome);
@@ -57,7 +57,7 @@ async function serve(): Promise<void> {
 }
 
 async function startContainer(port: number): Promise<ChildProcess> {
-  // Apart from the start, which has a time limit.
+  // Pull before the start, which has a time limit.
   await promisify(execFile)('docker', ['pull', '--quiet', IMAGE]);
   container = `ebb-localstack-${process.pid}`;
   const env = { SERVICES: STORES.join(','), DISABLE_EVENTS: '1', DYNAMODB_IN_MEMORY: '1' };
@@ -75,7 +75,7 @@ async function startOnHost(port: number, dynamodbPort: number, javaHome: string)
   mkdirSync(join(root, 'usr', 'lib'), { recursive: true });
   mkdirSync(join(folder, 'tmp'), { recursive: true });
   symlinkSync(libraries, join(root, 'usr', 'lib', 'localstack'));
-  // Without -P the folder of this run would be on Python's path, and an index of all plugins be made anew.
+  // Option -P: otherwise the run's folder is on Python's path, and the index of plugins is rebuilt.
   return launch(python, ['-P', '-m', 'localstack.runtime.main'], {
     SERVICES: SERVICES.join(','),
     ...functionsOnHost(cache),
@@ -83,41 +83,41 @@ async function startOnHost(port: number, dynamodbPort: number, javaHome: string)
     LOCALSTACK_HOST: `127.0.0.1:${port}`,
     // Queue URLs that resolve without a name server.
     SQS_ENDPOINT_STRATEGY: 'path',
-    // In a container of another kind LocalStack would take itself to be in its own image.
+    // Other containers: LocalStack would otherwise assume its own image.
     OVERRIDE_IN_DOCKER: '0',
     FILESYSTEM_ROOT: root,
     TMPDIR: join(folder, 'tmp'),
-    // Nothing outside is asked for or told anything.
+    // No requests to the outside.
     DNS_ADDRESS: '0',
     SKIP_SSL_CERT_DOWNLOAD: '1',
     DISABLE_EVENTS: '1',
     DYNAMODB_IN_MEMORY: '1',
     DYNAMODB_LOCAL_PORT: String(dynamodbPort),
-    // DynamoDB Local lives for minutes: what its second compiler costs is never earned back (29 s of processor time
-    // to 12 in two of the store's suites).
+    // Fast start of DynamoDB Local, which lives for minutes. The second compiler's cost is never earned back: 29 s of
+    // processor time against 12 s in two suites of the store.
     JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC',
   });
 }
 
-/** Functions are processes of the Node that runs this program: see lambda/ebb_lambda.py. */
+/** Functions as processes of this program's Node: see lambda/ebb_lambda.py. */
 function functionsOnHost(cache: string): Record<string, string> {
   return {
     PYTHONPATH: LAMBDA,
-    // Nothing that is compiled or indexed lands in the checkout or in the person's own cache.
+    // Compiled files and indexes stay out of the checkout and of the user's cache.
     PYTHONPYCACHEPREFIX: join(cache, 'python'),
     XDG_CACHE_HOME: cache,
     EBB_LAMBDA_NODE: process.execPath,
     LAMBDA_RUNTIME_EXECUTOR: 'ebb-node',
-    // A function is there when it is said to be; CloudFormation would look again after five seconds only.
+    // Functions exist when reported so; CloudFormation would ask again only after five seconds.
     LAMBDA_SYNCHRONOUS_CREATE: '1',
-    // Queues are always listened to, as in AWS; LocalStack would look away from an empty one for up to 15 s.
+    // Constant polling of queues, as in AWS; LocalStack would pause up to 15 s at an empty one.
     LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC: '1',
   };
 }
 
 function launch(command: string, args: string[], env: Record<string, string>): ChildProcess {
   const log = openSync(join(folder, 'log'), 'a');
-  // Settings of the person's own AWS account and LocalStack must not reach it.
+  // Settings of the user's AWS account and LocalStack must not reach it.
   const kept = Object.entries(process.env).filter(([name]) => !/^(AWS_|LOCALSTACK_|PYTHON)/.test(name));
   return spawn(command, args, {
     stdio: ['ignore', log, log],
@@ -142,7 +142,7 @@ async function healthy(endpoint: string): Promise<void> {
   }
 }
 
-/** Any call makes LocalStack load a service; what it answers does not matter. */
+/** Loads a service by any call; the answer does not matter. */
 async function load(endpoint: string, service: string): Promise<void> {
   const credential = `Credential=test/20260101/us-east-1/${service}/aws4_request`;
   const headers = { authorization: `AWS4-HMAC-SHA256 ${credential}, SignedHeaders=host, Signature=0` };
@@ -164,7 +164,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Whole or not at all: who waits for the file never reads half of it. */
+/** Atomic write: readers of the file never see half of it. */
 function report(name: string, content: unknown): void {
   if (!existsSync(folder)) return;
   writeFileSync(join(folder, `${name}.new`), JSON.stringify(content));
@@ -181,8 +181,8 @@ async function end(options = { keepFolder: false }): Promise<void> {
   ending = true;
   const pid = server?.exitCode === null ? server.pid : undefined;
   if (pid !== undefined) {
-    // Held first: it would start functions while its children are counted. Its state is thrown away, so it is not
-    // asked.
+    // Stopped first: it would start functions while its children are counted. Its state is dropped, so there is no
+    // orderly end.
     signal(pid, 'SIGSTOP');
     const descendants = await pidtree(pid).catch(() => [] as number[]);
     for (const left of [pid, ...descendants]) signal(left, 'SIGKILL');
@@ -206,6 +206,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended.
+    // Process has ended.
   }
 }

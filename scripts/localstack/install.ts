@@ -1,8 +1,8 @@
 /**
- * LocalStack without Docker: LocalStack itself in a virtual environment, the machine's own Java where LocalStack would
- * download one, and from Maven Central DynamoDB Local, in place of a download that is not pinned, and JSONata for Step
- * Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). One installation per set
- * of pins, shared by all checkouts.
+ * LocalStack without Docker: LocalStack in a virtual environment, and the machine's Java in place of LocalStack's
+ * download. DynamoDB Local comes from Maven Central, because LocalStack's download is not pinned; so does JSONata for
+ * Step Functions. Every file is pinned by hash (requirements.txt, installer.txt, maven/*.sha256). All checkouts share
+ * one installation per set of pins.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,11 +13,11 @@ import { fileURLToPath } from 'node:url';
 import { answers, installOnce, makeVenv, missingPython, must } from '../installation.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-/** The Java that DynamoDB Local 2.6 needs at least. */
+/** Oldest Java for DynamoDB Local 2.6. */
 const JAVA_AT_LEAST = 17;
-/** Where LocalStack looks for the Java that it would have downloaded. */
+/** Java version in the path where LocalStack looks for its download. */
 const JAVA_EXPECTED = '21';
-/** The release that LocalStack names, and the folder in which it looks for it. */
+/** Folder where LocalStack looks for its release of JSONata. */
 const JSONATA_FOLDER = join('jsonata', '0.9.7');
 const PINS = [
   ...['requirements.txt', join('..', 'installer.txt')],
@@ -27,25 +27,25 @@ const COPY_JARS = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-d
 
 export interface Installation {
   readonly python: string;
-  /** What LocalStack expects as `usr/lib/localstack` below its root. */
+  /** Folder that LocalStack expects as `usr/lib/localstack` below its root. */
   readonly libraries: string;
-  /** For what Python and LocalStack keep between runs. */
+  /** Files that Python and LocalStack keep between runs. */
   readonly cache: string;
 }
 
-/** How LocalStack can run here. `missing` says what is not there, for people. */
+/** Way to run LocalStack here. `missing`: what is not installed, for people. */
 export type Way =
   | { readonly mode: 'docker' }
   | { readonly mode: 'host'; readonly javaHome: string }
   | { readonly mode: null; readonly missing: string };
 
 /**
- * What is asked of LocalStack. `stores`: DynamoDB and S3. `functions`: all services, Lambda among them, whose functions
- * run on this machine, so that they reach what else runs here; a container's would not.
+ * Services that are needed. `stores`: DynamoDB and S3. `functions`: all services, including Lambda, with functions on
+ * this machine. There they reach other local servers, which a container's functions would not.
  */
 export type Need = 'stores' | 'functions';
 
-/** For stores Docker where an engine answers; else Python with Java and Maven; else no way. */
+/** Way for a need. For stores: Docker if an engine answers, else Python with Java and Maven, else none. */
 export function wayToRun(need: Need): Way {
   if (need === 'stores' && answers('docker', ['version', '--format', '{{.Server.Version}}'])) return { mode: 'docker' };
   const javaHome = findJavaHome();
@@ -76,11 +76,11 @@ function findJavaHome(): string | null {
   return dirname(dirname(realpathSync(javac)));
 }
 
-/** The installation, made first where it is not there yet (some 20 s with a fast registry). Safe to call at once. */
+/** Installation, made if missing (some 20 s with a fast registry). Safe for concurrent calls. */
 export async function install(javaHome: string): Promise<Installation> {
   const files = PINS.map((name) => join(HERE, name));
   const home = await installOnce({ name: 'localstack', files, more: javaHome }, async (folder) => {
-    // The two halves come from different registries and take about as long as each other.
+    // Parallel halves: they use different registries and take about equally long.
     await Promise.all([makeVenv(join(folder, 'venv'), join(HERE, 'requirements.txt')), installJava(folder, javaHome)]);
   });
   return {
@@ -109,7 +109,7 @@ async function copyJars(project: string, folder: string): Promise<void> {
   verify(folder, join(HERE, 'maven', `${project}.sha256`));
 }
 
-/** Exactly the jars that are pinned, each with its hash. */
+/** Checks that exactly the pinned jars are there, each with its hash. */
 function verify(jars: string, pins: string): void {
   const pinned = new Map(
     readFileSync(pins, 'utf8')
@@ -128,9 +128,7 @@ function verify(jars: string, pins: string): void {
   if (found.length !== pinned.size) throw new Error(`${found.length} files came, ${pinned.size} are pinned`);
 }
 
-/**
- * One jar that names the others, in the place of DynamoDB Local's own and of the agent that LocalStack starts it with.
- */
+/** Jar that names the others, in place of DynamoDB Local's own and of LocalStack's agent. */
 async function makeLauncher(home: string, target: string): Promise<void> {
   const build = mkdtempSync(join(home, 'launcher-'));
   const manifest = join(build, 'MANIFEST.MF');
@@ -143,7 +141,7 @@ async function makeLauncher(home: string, target: string): Promise<void> {
       'Main-Class: com.amazonaws.services.dynamodbv2.local.main.ServerRunner',
       'Premain-Class: IdleAgent',
       'Class-Path: .',
-      // Continued lines begin with a blank, and the second blank parts the names.
+      // Continued lines begin with a blank; the second blank separates names.
       ...names.map((name) => `  DynamoDBLocal_lib/${name}`),
       '',
     ].join('\n'),

@@ -1,9 +1,9 @@
 /**
- * LocalStack by hand: the AWS services that Ebbtide's tests use, on this machine, without an account.
+ * LocalStack for manual use: the AWS services of Ebbtide's tests, on this machine, without an account.
  *
  *   npm run localstack -- start    starts it and says how to reach it; runs until stopped
  *   npm run localstack -- deploy   starts another one, deploys Ebbtide to it and says how to use it; runs until stopped
- *   npm run localstack -- status   where it runs; exit code 1 when it does not
+ *   npm run localstack -- status   where it runs; exit code 1 if it does not
  *   npm run localstack -- stop
  */
 import { rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { wayToRun } from './install.ts';
 import { running, SERVICES, start, stop, STORES, type LocalStack } from './server.ts';
 
-/** One per person, whatever the checkout. */
+/** Folder of the user's only one, for all checkouts. */
 const FOLDER = join(tmpdir(), `ebb-localstack-${userInfo().username}`);
 
 const [verb = ''] = process.argv.slice(2);

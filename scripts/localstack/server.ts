@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Need, Way } from './install.ts';
 
-/** What the store's tests use: loaded before LocalStack is said to be ready. */
+/** Services of the store's tests, loaded before LocalStack is reported ready. */
 export const STORES = ['dynamodb', 's3'];
-/** What a deployment uses besides, and the CDK to make one: loaded when first called. */
+/** Further services of a deployment and of the CDK, loaded at their first call. */
 export const SERVICES = [
   ...STORES,
   ...['apigateway', 'cloudformation', 'cloudwatch', 'ec2', 'events', 'iam', 'kms', 'lambda', 'logs', 'scheduler'],
@@ -16,24 +16,24 @@ export const SERVICES = [
 ];
 
 const GUARD = fileURLToPath(new URL('guard.ts', import.meta.url));
-/** The first start on a machine downloads some 250 MB. */
+/** Time limit of a start; the first one on a machine downloads some 250 MB. */
 const READY_WITHIN_MS = 600_000;
 
 export interface LocalStack {
   readonly endpoint: string;
   /**
-   * Of the DynamoDB Local behind LocalStack: each request takes half the processor time, and what is made here is known
-   * here only. LocalStack's own endpoint where that is a container.
+   * Endpoint of the DynamoDB Local behind LocalStack: requests take half the processor time, and its tables are unknown
+   * to LocalStack. In a container: LocalStack's own endpoint.
    */
   readonly dynamodb: string;
-  /** The process that ends LocalStack when it gets SIGTERM. */
+  /** Pid of the process that ends LocalStack at SIGTERM. */
   readonly guard: number;
   readonly mode: 'docker' | 'host';
 }
 
 /**
- * Starts LocalStack with its state in `folder` (made; removed at its end) and waits until every service answers. It
- * ends with the process `owner`, or, without one, when `stop` is called. Throws with what LocalStack said.
+ * Starts LocalStack with its state in `folder` (created, and removed at the end) and waits until every service answers.
+ * It ends with the process `owner`, or without one by `stop`. Throws with LocalStack's output.
  */
 export async function start(folder: string, owner: number | null, need: Need): Promise<LocalStack> {
   mkdirSync(folder, { recursive: true });
@@ -56,17 +56,17 @@ export async function start(folder: string, owner: number | null, need: Need): P
   throw new Error(`LocalStack was not ready within ${READY_WITHIN_MS / 1000} s: see ${folder}/log`);
 }
 
-/** Where the LocalStack of one test run lives. */
+/** Folder of a test run's LocalStack. */
 export const folderOf = (owner: number, mode: Way['mode']): string =>
   join(tmpdir(), `ebb-localstack-${mode ?? 'none'}-of-${owner}`);
 
-/** The one that runs with its state in `folder`; null when there is none. */
+/** LocalStack that runs with its state in `folder`; null if there is none. */
 export function running(folder: string): LocalStack | null {
   const ready = read<LocalStack>(join(folder, 'ready.json'));
   return ready !== null && isAlive(ready.guard) ? ready : null;
 }
 
-/** Ends it and waits until nothing of it runs. */
+/** Ends it and waits until all its processes have ended. */
 export async function stop({ guard }: Pick<LocalStack, 'guard'>): Promise<void> {
   process.kill(guard, 'SIGTERM');
   while (isAlive(guard)) await sleep(50);

@@ -1,6 +1,6 @@
 /**
- * What tests see in place of `@jest/globals` in mutation tests. Collected tests stay loaded and run again for each
- * mutant. Only those parts of jest are here that tests of lib/stages use.
+ * Replacement of `@jest/globals` in mutation tests. Collected tests stay loaded and run again for each mutant. It has
+ * only the parts of jest that tests of lib/stages use.
  */
 import { format } from 'node:util';
 
@@ -10,15 +10,15 @@ interface Suite {
   /** Names from the outermost suite on. */
   readonly names: readonly string[];
   readonly outer: Suite | null;
-  /** Steps before its first test, emptied when they have run. */
+  /** Steps before its first test, emptied after their run. */
   readonly first: Step[];
 }
 
 export interface CollectedTest {
-  /** Names of its suites and its own, as jest writes them. */
+  /** Names of its suites and its own, joined as in jest. */
   readonly id: string;
   readonly file: string;
-  /** Place of its `it`, counted from 0. */
+  /** Position of its `it`, from 0. */
   readonly startPosition: { readonly line: number; readonly column: number };
   readonly run: () => Promise<void>;
 }
@@ -57,7 +57,10 @@ async function begin({ outer, first }: Suite): Promise<void> {
   for (const step of first.splice(0)) await step();
 }
 
-/** Stryker takes a test for changed by the lines of its `it`: type stripping keeps lines and columns. */
+/**
+ * Position of the caller in the file. Stryker detects changed tests by the lines of their `it`; type stripping keeps
+ * lines and columns.
+ */
 function callerIn(file: string): { line: number; column: number } {
   const frame = (new Error('place').stack ?? '').split('\n').find((line) => line.includes(file));
   const [, line, column] = /:(\d+):(\d+)\)?$/.exec(frame ?? '') ?? [];
@@ -79,6 +82,6 @@ const each =
 export const describe = Object.assign(suite, { each: each(suite) });
 export const it = Object.assign(test, { each: each(test) });
 export const beforeAll = (step: Step): void => void within.first.push(step);
-/** Nothing ends before the process does: the next mutant uses it again. */
+/** Nothing ends before the process: the next mutant uses it again. */
 export const afterAll = (_: Step): void => undefined;
 export { expect } from 'expect';

@@ -1,9 +1,9 @@
 /**
- * A test runner of Stryker that loads the tests once and runs them in one process for one mutant after another. jest
+ * Test runner of Stryker that loads the tests once and runs them in one process for one mutant after another. jest
  * loads all modules again for each mutant, which took ten times as long as the tests.
  *
- * It relies on lib/stages keeping no memory between calls. A mutant may break what tests share all the same (a solver):
- * so a test that failed must pass again without the mutant, or the process is given up and the mutant tried in another.
+ * It relies on lib/stages keeping no state between calls. A mutant may still break shared objects of tests (a solver).
+ * So a failed test must pass again without the mutant; else the process is replaced and the mutant tried again.
  */
 import { globSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -25,20 +25,20 @@ import {
 } from '@stryker-mutator/api/test-runner';
 import { collect, collected, type CollectedTest } from './collected-tests.ts';
 
-/** Where instrumented code reads which mutant is active, and counts. */
+/** State of instrumented code: the active mutant, and counts. */
 const context: InstrumenterContext = ((globalThis as { __stryker__?: InstrumenterContext }).__stryker__ ??= {});
 
 class InProcess implements TestRunner {
   static readonly inject = tokens(commonTokens.options);
   readonly #patterns: readonly string[];
-  /** Milliseconds of a test's last run: quick tests run first. */
+  /** Milliseconds of each test's last run: quick tests run first. */
   readonly #took = new Map<CollectedTest, number>();
 
   constructor({ testFiles }: StrykerOptions) {
     this.#patterns = testFiles;
   }
 
-  /** Mutants of code that runs while files load are left out (`ignoreStatic`): nothing need be loaded again. */
+  /** Mutants of load-time code are left out (`ignoreStatic`), so nothing needs loading again. */
   capabilities(): TestRunnerCapabilities {
     return { reloadEnvironment: true };
   }

@@ -7,7 +7,7 @@ export interface Answer {
   readonly stderr: string;
 }
 
-/** The command line, as its user has it. */
+/** Run of the command line, as users have it. */
 export async function ebb(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Answer> {
   const options = { env: { ...process.env, ...env }, maxBuffer: 2 ** 26 };
   try {

@@ -1,7 +1,6 @@
 /**
- * Custom resources, which LocalStack 4.9.2 skips: their functions are asked here as CloudFormation would ask them, and
- * their answers taken where it would take them.
- * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+ * Custom resources, which LocalStack 4.9.2 skips. Their functions are invoked here as by CloudFormation, and their
+ * answers received in its place. https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -13,7 +12,7 @@ import type { Template } from './template.ts';
 
 const TYPES = 'Custom::Ebbtide';
 
-/** Makes those of the template, one after another. Throws the reason of the first that says that it failed. */
+/** Makes the template's custom resources, one after another. Throws the reason of the first failure. */
 export async function makeCustomResources(template: Template, place: Place): Promise<void> {
   const all = Object.entries(template.Resources).filter(([, { Type }]) => Type.startsWith(TYPES));
   for (const [LogicalResourceId, { Properties = {} }] of inOrder(all)) {
@@ -32,7 +31,7 @@ export async function makeCustomResources(template: Template, place: Place): Pro
 
 type Entry = readonly [string, Template['Resources'][string]];
 
-/** What depends on others comes after them. */
+/** Order by dependency. */
 function inOrder(all: readonly Entry[]): readonly Entry[] {
   const needs = (entry: Entry, other: Entry): boolean => [entry[1].DependsOn ?? []].flat().includes(other[0]);
   return all.toSorted((a, b) => Number(needs(a, b)) - Number(needs(b, a)));
@@ -43,7 +42,7 @@ interface Said {
   readonly Reason?: string;
 }
 
-/** What is put to an address while `ask` goes on. */
+/** Answer that is put to an address during `ask`. */
 async function answerTo(ask: (url: string) => Promise<void>): Promise<Said> {
   const said: Said[] = [];
   const server = createServer((request, response) => {

@@ -7,21 +7,21 @@ import { rehearsed, type Changes, type Template } from './template.ts';
 
 const CDK = join('node_modules', 'aws-cdk', 'bin', 'cdk');
 const APP = `${process.execPath} --disable-warning=ExperimentalWarning bin/app.ts`;
-/** LocalStack's account. */
+/** Account of LocalStack. */
 export const ACCOUNT = '000000000000';
 export interface Target {
-  /** Of LocalStack. */
+  /** Endpoint of LocalStack. */
   readonly endpoint: string;
   readonly region: string;
-  /** For everything that the CDK writes. */
+  /** Folder for everything that the CDK writes. */
   readonly folder: string;
-  /** Ends the CDK's command that runs. */
+  /** Ends the current command of the CDK. */
   readonly signal?: AbortSignal;
 }
 
 export type Outputs = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** The variables with which AWS's SDKs and tools reach a LocalStack, and no account of this machine's user. */
+/** Variables with which SDKs and tools of AWS reach a LocalStack and no account of this machine's user. */
 export const awsEnvironment = ({ endpoint, region }: Pick<Target, 'endpoint' | 'region'>): Record<string, string> => ({
   AWS_ENDPOINT_URL: endpoint,
   AWS_REGION: region,
@@ -55,7 +55,7 @@ async function cdk(target: Target, args: readonly string[]): Promise<void> {
 export const bootstrap = (target: Target): Promise<void> =>
   cdk(target, ['bootstrap', `aws://${ACCOUNT}/${target.region}`, '--app', '']);
 
-/** An app that is synthesised, and not yet deployed. */
+/** App that is synthesised and not yet deployed. */
 export class Assembly {
   readonly #target: Target;
   readonly #file: string;
@@ -65,10 +65,10 @@ export class Assembly {
     this.#file = join(folderIn(target), `${stack}.template.json`);
   }
 
-  /** Synthesises the app as it stands, with a configuration file. `stack`: the one that a rehearsal changes. */
+  /** Synthesises the app with a configuration file. `stack`: the stack that a rehearsal changes. */
   static async of(target: Target, config: object, stack: string): Promise<Assembly> {
     const file = join(target.folder, 'ebbtide.config.yaml');
-    // JSON is YAML.
+    // JSON is valid YAML.
     writeFileSync(file, JSON.stringify(config));
     const output = ['--output', folderIn(target), '--context', `ebbtide:config=${file}`];
     await cdk(target, ['synth', '--quiet', '--app', APP, ...output]);
@@ -79,7 +79,7 @@ export class Assembly {
     return JSON.parse(readFileSync(this.#file, 'utf8')) as Template;
   }
 
-  /** Deploys both stacks, with the changes that LocalStack and the rehearsal need. */
+  /** Deploys both stacks, with the changes for LocalStack and the rehearsal. */
   async deploy(changes: Changes): Promise<Outputs> {
     writeFileSync(this.#file, JSON.stringify(rehearsed(this.template, changes)));
     const outputs = join(this.#target.folder, 'outputs.json');

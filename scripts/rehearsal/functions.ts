@@ -1,4 +1,4 @@
-/** LocalStack's functions, asked without the SDK of Lambda. */
+/** Functions of LocalStack, invoked without the SDK of Lambda. */
 
 interface Described {
   readonly FunctionName: string;
@@ -6,7 +6,7 @@ interface Described {
   readonly Environment?: { readonly Variables?: Readonly<Record<string, string>> };
 }
 
-/** Where functions are, as they are deployed. */
+/** Endpoint and region of deployed functions. */
 export interface Place {
   readonly endpoint: string;
   readonly region: string;
@@ -23,7 +23,7 @@ export class DeployedFunction {
     this.variables = variables;
   }
 
-  /** The function whose description has `about`. */
+  /** Function whose description contains `about`. */
   static async about({ endpoint, region }: Place, about: string): Promise<DeployedFunction> {
     const list = await (await asked(`${endpoint}/2015-03-31/functions/?MaxItems=50`, region, {})).json();
     const found = (list as { Functions: Described[] }).Functions.find((f) => f.Description?.includes(about) === true);
@@ -32,7 +32,7 @@ export class DeployedFunction {
     return new DeployedFunction(url, region, found.Environment?.Variables ?? {});
   }
 
-  /** Its answer. Throws what it failed with. */
+  /** Invokes it. Throws the error that it failed with. */
   async invoke(event: object): Promise<unknown> {
     const answer = await asked(`${this.#url}/invocations`, this.#region, {
       method: 'POST',
@@ -43,7 +43,7 @@ export class DeployedFunction {
     return JSON.parse(said);
   }
 
-  /** Gives it another environment, and waits until it has it. */
+  /** Sets its environment, and waits until it is in force. */
   async set(Variables: Readonly<Record<string, string>>): Promise<void> {
     const url = `${this.#url}/configuration`;
     await asked(url, this.#region, { method: 'PUT', body: JSON.stringify({ Environment: { Variables } }) });
@@ -55,7 +55,7 @@ export class DeployedFunction {
   }
 }
 
-/** LocalStack reads the service and the region from the signature, and checks none. */
+/** Signed request, of which LocalStack only reads service and region. */
 async function asked(url: string, region: string, init: RequestInit): Promise<Response> {
   const scope = `Credential=test/20260101/${region}/lambda/aws4_request`;
   const headers = { authorization: `AWS4-HMAC-SHA256 ${scope}, SignedHeaders=host, Signature=0` };

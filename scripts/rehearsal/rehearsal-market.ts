@@ -1,8 +1,7 @@
 /**
- * A market of one instance type in two zones. In the first it is cheaper, and no spot instance lives long: from when it
- * is opened there is capacity for a quarter of an hour, then none any more. In the second there always is. What runs
- * that long begins in the first zone, is interrupted, and goes on in the second: that leaves a scheduler no other
- * choice, so that it does the same however long its steps take.
+ * Market of one instance type in two zones. The first zone is cheaper, but has capacity only for a quarter of an hour
+ * after its opening. The second always has capacity. Longer work starts in the first, is interrupted, and goes on in
+ * the second. The scheduler has no other choice, so it does the same however long its steps take.
  */
 import { poolKey } from '../../lib/domain/pool.ts';
 import { epochMs, plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
@@ -15,29 +14,31 @@ const TYPE = 'c5.large';
 export const FAMILIES = ['c5'];
 export const REGION = 'us-east-1';
 export const [BRIEF_ZONE, LASTING_ZONE] = [`${REGION}a`, `${REGION}b`];
-/** With the time that an instance takes to start there is none for so much work, however soon it is bought. */
+/**
+ * Seconds of capacity in the first zone: less than the work and an instance's start take, however soon it is bought.
+ */
 export const UP_S = 900;
 const START_MS = epochMs(Date.UTC(2026, 0, 5));
 const HISTORY_S = 8 * 86_400;
 const LENGTH_S = HISTORY_S + 2 * 86_400;
 const END_MS = plus(START_MS, seconds(LENGTH_S));
-/** EC2 repeats a price daily: one that nobody repeats is no price to a trained model. */
+/** Daily prices, because EC2 repeats a price daily, and a trained model ignores stale ones. */
 const DAYS_MS = Float64Array.from({ length: LENGTH_S / 86_400 }, (_, day) => raw(START_MS) + day * 86_400_000);
 const entry = builtInCatalogue().entry(TYPE, START_MS);
 if (entry === null) throw new Error(`${TYPE} is not in the catalogue`);
 const { type } = entry;
 const onDemandUsdPerHour = raw(entry.onDemandUsdPerHour);
-/** Of spot, throughout: nothing is won by waiting for another. */
+/** Constant spot prices: waiting for another gains nothing. */
 const USD_PER_HOUR = { [BRIEF_ZONE]: onDemandUsdPerHour * 0.3, [LASTING_ZONE]: onDemandUsdPerHour * 0.33 };
 export const dearestSpotUsdPerHour = onDemandUsdPerHour * 0.33;
 
-/** The first instant of the rehearsal: a week of prices lies behind it, in which capacity never ended. */
+/** Start of the rehearsal, after a week of prices without an end of capacity. */
 export const rehearsalStart: EpochMs = plus(START_MS, seconds(HISTORY_S));
 
-/** Both billed as AWS does. */
+/** Rules of AWS for both. */
 const RULES = { billing: 'per-second', refundRule: 'first-hour' } as const;
 
-/** Where the first zone has capacity for `UP_S` from `opened` on. */
+/** Market whose first zone has capacity for `UP_S` from `opened`. */
 export function marketOpenedAt(opened: EpochMs): MarketTrace {
   const until = plus(opened, seconds(UP_S));
   return marketWith({
@@ -46,10 +47,7 @@ export function marketOpenedAt(opened: EpochMs): MarketTrace {
   });
 }
 
-/**
- * Where the first zone has capacity until so long after its first launch: nobody knows how long a deployment takes, and
- * a buyer.
- */
+/** Market whose first zone opens at its first launch: the times of deployment and purchase are unknown. */
 export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly truth: CapacityTruth } {
   const trace = marketWith(always());
   let truth = capacityOf(trace, RULES);

@@ -1,6 +1,6 @@
 /**
- * A deployment rehearsed: the app in this repository on LocalStack, with EC2, ECS and the logs of tasks in the double,
- * over a market that is replayed.
+ * Rehearsal of a deployment: this repository's app on LocalStack, with EC2, ECS and task logs in the double, over a
+ * replayed market.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,26 +22,28 @@ import { launchTemplateData, type Template } from './template.ts';
 
 export interface Stage {
   readonly trace: MarketTrace;
-  /** What becomes of instances, where it is not as the trace has it. */
+  /** Fate of instances that differs from the trace. */
   readonly truth?: CapacityTruth;
   readonly from: EpochMs;
   /** Market seconds per wall second. */
   readonly speed: number;
-  /** Of the market's zones. */
+  /** Region of the market's zones. */
   readonly region: string;
   readonly families: readonly string[];
-  /** Settings of the scheduler. */
-  readonly settings?: Readonly<Record<string, string>>;
-  /** More variables of every function, over those of a rehearsal; given the double's address. */
+  /** Settings of the scheduler, including presets. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Name of the preset. Absent: the default preset. */
+  readonly preset?: string;
+  /** Variables of every function, over those of a rehearsal. The argument is the double's address. */
   readonly functions?: (double: string) => Promise<Readonly<Record<string, string>>>;
-  /** Gives the deployment up while it is made. */
+  /** Stops a deployment in progress. */
   readonly signal?: AbortSignal;
 }
 
 export class Rehearsal {
   readonly double: AwsDouble;
   readonly outputs: Outputs;
-  /** As it was synthesised, before the changes of a rehearsal. */
+  /** Synthesised template, before the rehearsal's changes. */
   readonly template: Template;
   readonly #endpoint: string;
   readonly #folder: string;
@@ -63,7 +65,7 @@ export class Rehearsal {
     this.#region = parts.region;
   }
 
-  /** Deploys. What is begun is ended when that fails. */
+  /** Deploys. After a failure, everything that began is ended. */
   static async begin(endpoint: string, stage: Stage): Promise<Rehearsal> {
     const folder = mkdtempSync(join(tmpdir(), 'ebb-rehearsal-'));
     const ends: (() => Promise<void>)[] = [];
@@ -87,8 +89,9 @@ export class Rehearsal {
         region: stage.region,
         vpc: { id: network.vpcId, subnets: Object.fromEntries(subnets) },
         families: stage.families,
-        // That of this machine, where LocalStack runs them: a trained model needs its runtime's native files.
+        // Architecture of this machine, where LocalStack runs functions: a trained model needs native files.
         lambdaArch: process.arch === 'arm64' ? 'arm64' : 'x86_64',
+        ...(stage.preset === undefined ? {} : { preset: stage.preset }),
         settings: stage.settings ?? {},
       };
       const [clusterArn, assembly] = await Promise.all([
@@ -127,7 +130,7 @@ export class Rehearsal {
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** Where API Gateway answers: LocalStack's own path, as the address of the output needs a name server. */
+  /** Address of API Gateway: LocalStack's own path, since the output's address needs a name server. */
   get apiUrl(): string {
     const { ApiUrl = '' } = this.outputs[STACK] ?? {};
     const [, api, stage] = /\/\/(\w+)\..*\/(\w+)\/?$/.exec(ApiUrl) ?? [];
@@ -135,13 +138,13 @@ export class Rehearsal {
     return `${this.#endpoint}/_aws/execute-api/${api}/${stage}`;
   }
 
-  /** The command line against this deployment, as its user has it. */
+  /** Runs the command line against this deployment, as users have it. */
   ebb(...args: string[]): Promise<Answer> {
     const env = awsEnvironment({ endpoint: this.#endpoint, region: this.#region });
     return ebb(['--stack', STACK, '--region', this.#region, '--url', this.apiUrl, ...args], env);
   }
 
-  /** For what no command says: its requests are signed as the command line's are, in this process. */
+  /** Client for requests without a command. It signs in this process, like the command line. */
   client(): Client {
     const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = awsEnvironment({
       endpoint: this.#endpoint,
@@ -151,7 +154,7 @@ export class Rehearsal {
     return deploymentClient({ stack: STACK, profile: null, region: this.#region, url: this.apiUrl, token: null });
   }
 
-  /** A job file to submit. */
+  /** Writes a job file to submit. */
   file(name: string, job: object): string {
     mkdirSync(join(this.#folder, 'jobs'), { recursive: true });
     const path = join(this.#folder, 'jobs', `${name}.json`);
@@ -160,7 +163,7 @@ export class Rehearsal {
   }
 }
 
-/** Services of the double, as the SDK's variables name them. */
+/** Services of the double, by their names in the SDK's variables. */
 const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS', 'PRICING'];
 export const STACK = 'Ebbtide';
 const CLUSTER = 'ebbtide-rehearsal';
@@ -171,7 +174,7 @@ const clientTo = (endpoint: string, region: string) => ({
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
 });
 
-/** Reads objects of LocalStack's. */
+/** Reader of LocalStack's objects. */
 function objectsAt(endpoint: string, region: string): (bucket: string, key: string) => Promise<string> {
   const client = new S3Client({ ...clientTo(endpoint, region), forcePathStyle: true });
   return async (Bucket, Key) => {
@@ -180,7 +183,7 @@ function objectsAt(endpoint: string, region: string): (bucket: string, key: stri
   };
 }
 
-/** LocalStack's default VPC, with its subnet of each zone. */
+/** Default VPC of LocalStack, with its subnet per zone. */
 async function networkOf(
   endpoint: string,
   region: string,

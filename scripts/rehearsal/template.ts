@@ -1,8 +1,8 @@
 /**
- * What a rehearsal changes in the template of the app, which is otherwise deployed as it is synthesised. LocalStack
- * 4.9.2 makes no clusters, launch templates and dashboards, and a reference to one would be `unknown`: they are taken
- * out, the first two are in the double, and what refers to them gets their names. It refuses the runtime nodejs24.x as
- * well; functions run on the Node at hand all the same.
+ * Changes of a rehearsal to the app's synthesised template. LocalStack 4.9.2 makes no clusters, launch templates and
+ * dashboards, and would resolve references to them as `unknown`. So they are removed; the double has the first two, and
+ * references get their names. The runtime nodejs24.x is replaced too, because LocalStack refuses it; functions run on
+ * the local Node anyway.
  */
 
 interface Resource {
@@ -16,11 +16,11 @@ export interface Template {
 }
 
 export interface Changes {
-  /** What `Ref` (`Ref`) and `Fn::GetAtt` (attribute) of a type give, in place of the resource. */
+  /** Values of `Ref` (`Ref`) and `Fn::GetAtt` (attribute) for each removed type. */
   readonly elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Variables of every function of Ebbtide's, over those of the construct. */
+  /** Variables of every function of Ebbtide, over those of the construct. */
   readonly functions: Readonly<Record<string, string>>;
-  /** Every schedule: nobody waits ten minutes for prices. */
+  /** Period of every schedule: a rehearsal cannot wait ten minutes for prices. */
   readonly schedule: string;
 }
 
@@ -47,7 +47,7 @@ function changedResource(resource: Resource, { functions, schedule }: Omit<Chang
   switch (Type) {
     case 'AWS::Lambda::Function': {
       const { Variables = {} } = (Properties['Environment'] ?? {}) as { Variables?: Record<string, unknown> };
-      // Functions that the CDK itself adds have other variables.
+      // Marker of our functions; those of the CDK have other variables.
       const isOurs = 'POWERTOOLS_SERVICE_NAME' in Variables;
       const Environment = isOurs ? { Variables: { ...Variables, ...functions } } : Properties['Environment'];
       return { ...resource, Properties: { ...Properties, Runtime: KNOWN_RUNTIME, Environment } };
@@ -62,7 +62,7 @@ function changedResource(resource: Resource, { functions, schedule }: Omit<Chang
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** References to what is elsewhere, replaced by what it is called there. */
+/** Value with references to removed resources replaced. */
 function resolved(value: unknown, gone: ReadonlyMap<string, Attributes>): unknown {
   if (Array.isArray(value)) return value.map((item) => resolved(item, gone));
   if (typeof value !== 'object' || value === null) return value;
@@ -77,21 +77,21 @@ function resolved(value: unknown, gone: ReadonlyMap<string, Attributes>): unknow
   return known;
 }
 
-/** Data of the one launch template, as CreateLaunchTemplate takes them: CloudFormation names them the same. */
+/** Data of the launch template as CreateLaunchTemplate takes it; CloudFormation uses the same names. */
 export function launchTemplateData(template: Template, elsewhere: Changes['elsewhere']): Record<string, unknown> {
   const found = Object.values(template.Resources).filter(({ Type }) => Type === 'AWS::EC2::LaunchTemplate');
   if (found.length !== 1) throw new Error(`${found.length} launch templates`);
   const gone = new Map(
     Object.entries(template.Resources).map(([id, { Type }]) => [
       id,
-      // What is of no account to the double: roles, security groups.
+      // Resources that the double ignores: roles, security groups.
       elsewhere[Type] ?? { Ref: id, Arn: id, GroupId: id },
     ]),
   );
   return evaluated(resolved(found[0]?.Properties?.['LaunchTemplateData'], gone)) as Record<string, unknown>;
 }
 
-/** CloudFormation's functions, as far as a launch template uses them. */
+/** Value of CloudFormation functions, as far as a launch template uses them. */
 function evaluated(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(evaluated);
   if (typeof value !== 'object' || value === null) return value;

@@ -78,7 +78,11 @@ export function ageingContract(name: string, open: OpenStore): void {
         {
           put: 'ledger',
           instance: instanceId('i-1'),
-          value: [ledgerRow({ job: jobId(id), attempt: attemptId(`${id}.main.0.1`) }), idleRow({ usd: 0.03 })],
+          value: [
+            ledgerRow({ job: jobId(id), attempt: attemptId(`${id}.main.0.1`) }),
+            ledgerRow({ kind: 'speculative', job: jobId(id), attempt: attemptId(`${id}.main.0.2`), usd: 0.02 }),
+            idleRow({ usd: 0.03 }),
+          ],
         },
       );
     }

@@ -28,7 +28,7 @@ export type Crashes = (() => Promise<CrashWorld>) | { readonly none: string };
 
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-/** Texts that no compression makes short: of a log with commits in it nothing is left to carry over later. */
+/** Texts that no compression makes short: of a log with commits in it nothing is left to compact later. */
 const LONG = range(13).map((i) =>
   range(1000)
     .map((n) => Math.sin(1000 * i + n + 1))
@@ -53,6 +53,35 @@ export const changes = (instances: number): Change[] => [
 export const largeChanges: readonly Change[] = [
   ...changes(30),
   ...LONG.map((value, n): Change => ({ put: 'memory', key: `long ${n}`, value })),
+];
+/** The commit of a success that supersedes a copy: the job is done, and ends once the copy has. */
+const [stageOfJ1] = job('j1').stages;
+const superseding: readonly Change[] = [
+  {
+    put: 'job',
+    value: job('j1', {
+      state: 'running',
+      startedMs: epochMs(5),
+      doneMs: epochMs(9),
+      stages: [{ ...stageOfJ1!, tasks: 1, nextFresh: 1, succeeded: 1, superseded: 1 }],
+    }),
+  },
+  { put: 'task', value: task('j1', 0, { state: 'succeeded', attempts: 2 }) },
+  {
+    put: 'attempt',
+    value: attempt('j1.main.0.1', { state: 'ended', outcome: 'succeeded', exitCode: 0, endedMs: epochMs(9) }),
+  },
+  {
+    put: 'attempt',
+    value: attempt('j1.main.0.2', {
+      number: 2,
+      role: 'copy',
+      round: 1,
+      instance: instanceId('i-3'),
+      supersededBy: attemptId('j1.main.0.1'),
+    }),
+  },
+  { put: 'effect', value: effect('superseded/stop/j1.main.0.2', 'p1') },
 ];
 const batch = (prefix: string, jobs: number): Submission[] =>
   range(jobs).map((n) => submission(`${prefix}${n}`, `k${n}`));
@@ -96,6 +125,7 @@ const submitting = (name: string, jobs: number): Deed => ({
 const DEEDS: readonly Deed[] = [
   committing('a commit', changes(4)),
   committing('a large commit', largeChanges),
+  committing('a commit of a success that supersedes a copy', superseding),
   submitting('a submission of one job', 1),
   submitting('a submission of some jobs in one call', 3),
   {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { attemptId, instanceId, jobId } from '../../lib/kernel/ids.ts';
-import { epochMs, raw } from '../../lib/kernel/units.ts';
+import type { Plan } from '../../lib/domain/plan.ts';
+import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
+import { epochMs, raw, seconds } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import { codeOf } from '../support/code-of.ts';
 import { ageingContract } from './store-ageing.ts';
@@ -352,6 +353,84 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
       });
     });
 
+    describe('what is there only for some jobs', () => {
+      it('of a stage and its tasks is kept as given: times, counts, earliest starts, claims, targets of moves', async () => {
+        await submitJobs('j1');
+        const [first] = job('j1').stages;
+        const stages = [
+          {
+            ...first!,
+            nextFresh: 3,
+            running: 1,
+            waiting: 1,
+            succeeded: 1,
+            times: { count: 1, sumS: seconds(90.25), first: 45, counts: [1] },
+            superseded: 2,
+            notBeforeMs: epochMs(1_700_000_500_000.5),
+            noCopies: 'an old AWS CLI',
+          },
+        ];
+        const running = job('j1', { state: 'running', stages });
+        const tasks = [
+          task('j1', 0, { attempts: 2, claimed: { by: attemptId('j1.main.0.1') } }),
+          task('j1', 1, { state: 'waiting', goesTo: instanceId('i-3'), notBeforeMs: epochMs(1_700_000_400_000) }),
+          task('j1', 2, { attempts: 3, claimed: { by: null } }),
+        ];
+        const lost = attempt('j1.main.0.2', { role: 'copy', round: 1, claimLostTo: attemptId('j1.main.0.1') });
+        await commit({ put: 'job', value: running }, ...tasks.map((value): Change => ({ put: 'task', value })), {
+          put: 'attempt',
+          value: lost,
+        });
+        const active = await store.loadActive();
+        expect(active.jobs).toEqual([running]);
+        expect(active.tasks).toEqual(tasks);
+        expect(active.attempts).toEqual([lost]);
+        expect(await store.job(jobId('j1'))).toEqual(running);
+        expect(await store.tasks(jobId('j1'))).toEqual(tasks);
+        // Written again without them, they are gone.
+        const plain = task('j1', 1, { state: 'waiting' });
+        const rest = [{ ...first!, nextFresh: 3, running: 1, waiting: 1, succeeded: 1 }];
+        await commit(
+          { put: 'job', value: job('j1', { state: 'running', stages: rest }) },
+          { put: 'task', value: plain },
+        );
+        const later = await store.loadActive();
+        expect(later.jobs[0]?.stages).toEqual(rest);
+        expect(later.tasks[1]).toEqual(plain);
+      });
+
+      it('of a plan is kept as given: earliest starts, copies, targets of moves', async () => {
+        const made: Plan = {
+          ...plan('p1'),
+          earliest: [
+            { job: jobId('j1'), stage: 'main', notBeforeMs: epochMs(1_700_000_500_000.5) },
+            { job: jobId('j1'), stage: 'main', index: 1, notBeforeMs: null },
+          ],
+          effects: [
+            {
+              kind: 'start',
+              key: effectKey('start/j1.main.0.2'),
+              attempt: attemptId('j1.main.0.2'),
+              task: { job: jobId('j1'), stage: 'main', index: 0 },
+              instance: instanceId('i-2'),
+              role: 'copy',
+              reason: 'it is slow',
+            },
+            {
+              kind: 'stop',
+              key: effectKey('p1/stop/j1.main.1.1'),
+              attempt: attemptId('j1.main.1.1'),
+              why: 'preempted',
+              reason: 'moves',
+              to: instanceId('i-3'),
+            },
+          ],
+        };
+        await commit({ put: 'plan', value: made });
+        expect((await store.plans(5, null)).items).toEqual([made]);
+      });
+    });
+
     describe('lists', () => {
       it('pages through jobs newest first, unmoved by arrivals and state changes between pages', async () => {
         await submitJobs('j1', 'j2', 'j3', 'j4', 'j5');
@@ -497,6 +576,17 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         expect(await store.ledger({ job: jobId('j2') })).toEqual([]);
       });
 
+      it('sums superseded running apart, and leaves it out of the price on demand', async () => {
+        const beside = ledgerRow({ kind: 'speculative', usd: 0.04, onDemandUsd: 0.05 });
+        await commit({ put: 'ledger', instance: instanceId('i-1'), value: [rows[0]!, beside] });
+        expect(await store.ledger({ job: jobId('j1') })).toEqual([rows[0], beside]);
+        for (const by of ['job', 'owner', 'pool'] as const) {
+          expect(await store.costs(by)).toMatchObject([
+            { workUsd: 0.01, wastedUsd: 0, speculativeUsd: 0.04, idleUsd: 0, onDemandUsd: 0.03 },
+          ]);
+        }
+      });
+
       it('sums costs by key, idle time apart, hours by share', async () => {
         await commit({ put: 'ledger', instance: instanceId('i-1'), value: rows });
         const near = (x: number): unknown => expect.closeTo(x, 12);
@@ -504,6 +594,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const ofJ1 = {
           workUsd: 0.01,
           wastedUsd: 0,
+          speculativeUsd: 0,
           idleUsd: 0,
           onDemandUsd: near(0.03),
           instanceHours: near(0.25),
@@ -512,6 +603,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const ofJ2 = {
           workUsd: 0,
           wastedUsd: 0.02,
+          speculativeUsd: 0,
           idleUsd: 0,
           onDemandUsd: 0,
           instanceHours: near(0.25),
@@ -520,6 +612,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         const idle = {
           workUsd: 0,
           wastedUsd: 0,
+          speculativeUsd: 0,
           idleUsd: 0.03,
           onDemandUsd: 0,
           instanceHours: near(0.5),
@@ -540,6 +633,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
             key: rows[0]?.pool,
             workUsd: 0.01,
             wastedUsd: 0.02,
+            speculativeUsd: 0,
             idleUsd: 0.03,
             onDemandUsd: near(0.03),
             instanceHours: near(1),

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
@@ -46,6 +46,19 @@ describe('ebb run', () => {
     expect(stderr).toContain('bad.json:1:');
     expect(stderr).toContain('command');
     expect(ebb(cwd, 'run', '--resume').status).toBe(6);
+  });
+
+  it('leaves the record of a finished run as it is when --resume finds nothing to do', () => {
+    const cwd = folder('finished', { command: 'true', ...SMALL });
+    expect(ebb(cwd, 'run', 'job.json', ...FAST, '--preset', 'greedy').status).toBe(0);
+    const record = (): string => readFileSync(join(cwd, '.ebb', 'world.json'), 'utf8');
+    const before = record();
+    const { status, stderr } = ebb(cwd, 'run', '--resume');
+    expect(status).toBe(6);
+    expect(stderr).toContain('holds no unfinished job');
+    expect(record()).toBe(before);
+    const replayed = ebb(cwd, 'simulate', '--replay', '.ebb', '--json');
+    expect((JSON.parse(replayed.stdout) as { presets: { preset: string }[] }).presets[0]?.preset).toBe('greedy');
   });
 
   // 40 steps of 0.1 s; what a task would have to do again after a stop is the whole of it.

@@ -67,7 +67,10 @@ describe('ebb simulate', () => {
       ['on-demand', 1, 0],
       ['ebbtide', 1, 0],
     ]);
-    expect(onDemand?.toOnDemand?.value).toBe(1);
+    // The reference packs as well as the preset, or better; the bound is below both.
+    expect(onDemand?.toOnDemand?.value).toBeGreaterThan(0.9);
+    expect(onDemand?.toBound?.value).toBeGreaterThan(1);
+    expect(ebbtide?.toBound?.value).toBeGreaterThan(1);
     expect(ebbtide?.costUsd.value).toBeLessThan(onDemand?.costUsd.value ?? 0);
     expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('</html>');
     for (const log of ['one.jsonl', 'two.jsonl']) ebb(cwd, 'simulate', '--workload', job, '--log', log);

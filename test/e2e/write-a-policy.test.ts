@@ -33,8 +33,14 @@ function run(command: string, ...more: readonly string[]) {
 
 describe('the tutorial “Write a policy”', () => {
   it('has a module, settings and commands', () => {
-    expect(files.map((f) => f.path)).toEqual(['my-policies/best-fit.ts', 'my-policies/settings.yaml']);
-    expect(commands.map((c) => /^npm run -s ebb -- (\w+)/.exec(c)?.[1])).toEqual(['config', 'simulate', 'run']);
+    expect(files.map((f) => f.path)).toEqual([
+      'my-policies/best-fit.ts',
+      'my-policies/settings.yaml',
+      'my-policies/patient.ts',
+      'my-policies/wrapped.yaml',
+    ]);
+    const names = commands.map((c) => /^npm run -s ebb -- (\w+)/.exec(c)?.[1]);
+    expect(names).toEqual(['config', 'simulate', 'run', 'simulate']);
   });
 
   it('compiles as strictly as this project, and fails to with a wrong answer', () => {
@@ -52,12 +58,14 @@ describe('the tutorial “Write a policy”', () => {
     };
     const good = tsc('my-policies/best-fit.ts');
     expect([good.stdout, good.status]).toEqual(['', 0]);
+    const wraps = tsc('my-policies/patient.ts');
+    expect([wraps.stdout, wraps.status]).toEqual(['', 0]);
     const wrong = readFileSync(join(cwd, 'my-policies/best-fit.ts'), 'utf8').replace('return placements;', 'return 5;');
     writeFileSync(join(cwd, 'my-policies/wrong.ts'), wrong);
     expect(tsc('my-policies/wrong.ts').stdout).toContain("'number' is not assignable to type 'readonly Placement[]'");
   }, 120_000);
 
-  const [list = '', simulate = '', start = ''] = commands;
+  const [list = '', simulate = '', start = '', simulateWrapped = ''] = commands;
   it('is found, simulated beside the default, and run on processes', () => {
     const listed = run(list, '--json');
     expect(listed.stderr).toBe('');
@@ -77,6 +85,18 @@ describe('the tutorial “Write a policy”', () => {
     expect([ran.status, ran.stdout]).toEqual([0, expect.stringContaining('hello succeeded')]);
     expect(ran.stderr).not.toContain('refused');
   }, 240_000);
+
+  it('a wrapped policy does all work, and none of its answers is refused', () => {
+    const { presets, warnings } = JSON.parse(run(simulateWrapped, '--json').stdout) as {
+      presets: readonly { preset: string; succeeded: number }[];
+      warnings: readonly string[];
+    };
+    expect(presets.map((p) => [p.preset, p.succeeded]).sort()).toEqual([
+      ['ebbtide', 40],
+      ['patient', 40],
+    ]);
+    expect(warnings.join(' ')).not.toContain('refused');
+  }, 120_000);
 
   it('tells of a wrong answer, and the work is done all the same', () => {
     const path = join(cwd, 'my-policies/best-fit.ts');

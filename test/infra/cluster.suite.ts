@@ -4,7 +4,7 @@ import { Stack } from 'aws-cdk-lib';
 import * as ec2 from 'aws-cdk-lib/aws-ec2';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { shown } from './policies.ts';
-import { checkedDeployment } from '../../lib/infra/config.ts';
+import { checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { ebbtideStacks } from '../../lib/infra/stacks.ts';
 import { newApp, resourcesOf, synthesis } from './synthesis.ts';
 
@@ -14,8 +14,9 @@ const templateData = (main: Template): Record<string, unknown> => {
 };
 const environment = (main: Template): Record<string, string> => {
   const [, found] =
-    Object.entries(resourcesOf(main, 'AWS::Lambda::Function')).find(([id]) => id.startsWith('EbbtideFunctionsLook')) ??
-    [];
+    Object.entries(resourcesOf(main, 'AWS::Lambda::Function')).find(([id]) =>
+      id.startsWith('EbbtideFunctionsSnapshot'),
+    ) ?? [];
   const { Variables } = found!.Properties['Environment'] as { Variables: Record<string, unknown> };
   return Object.fromEntries(Object.entries(Variables).map(([key, value]) => [key, shown(value)]));
 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Stack } from 'aws-cdk-lib';
 import { EbbError } from '../../lib/kernel/errors.ts';
-import { architectureOf, checkedDeployment } from '../../lib/infra/config.ts';
+import { architectureOf, checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { Ebbtide } from '../../lib/infra/ebbtide.ts';
 import { readDeployment, type ConfigSources } from '../../lib/infra/read-config.ts';
 import { newApp } from './synthesis.ts';

@@ -26,13 +26,19 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
   calls: string[];
 } {
   const calls: string[] = [];
-  const looked = { began: '2026-01-05T12:00:00.000Z', lookedMs: 2, seen: 3, token: 4, dueInMs: 5 };
+  const snapshotted = { began: '2026-01-05T12:00:00.000Z', observedMs: 2, seen: 3, token: 4, dueInMs: 5 };
   const answers: Record<string, readonly [z.ZodObject, (input: Record<string, unknown>) => unknown]> = {
-    Look: [cycleStart, ({ execution, round }) => ({ idle: false, execution, round, ...looked, sight: 's3:sight' })],
+    Snapshot: [
+      cycleStart,
+      ({ execution, round }) => ({ idle: false, execution, round, ...snapshotted, observation: 's3:observation' }),
+    ],
     Estimate: [estimateInput, () => ({ runtime: 's3:runtime' })],
     Forecast: [forecastInput, () => ({ market: 's3:market' })],
-    Solve: [solveInput, ({ sight: _, runtime: __, market: ___, ...state }) => ({ ...state, decision: 's3:decision' })],
-    Isolate: [isolateInput, ({ sight: _, market: __, ...state }) => ({ ...state, decision: 's3:decision' })],
+    Solve: [
+      solveInput,
+      ({ observation: _, runtime: __, market: ___, ...state }) => ({ ...state, decision: 's3:decision' }),
+    ],
+    Isolate: [isolateInput, ({ observation: _, market: __, ...state }) => ({ ...state, decision: 's3:decision' })],
     Record: [
       recordInput,
       ({ decision: _, ...state }) => ({
@@ -61,7 +67,7 @@ function steps(over: Partial<Record<string, (input: Record<string, unknown>, cal
   return { invoke, calls };
 }
 
-const ONCE = ['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Act', 'Confirm'];
+const ONCE = ['Snapshot', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Act', 'Confirm'];
 
 describe('the cycle', () => {
   let main: Template;
@@ -79,9 +85,9 @@ describe('the cycle', () => {
   });
 
   it('does nothing more when there is nothing to do', () => {
-    const { invoke, calls } = steps({ Look: () => ({ idle: true }) });
+    const { invoke, calls } = steps({ Snapshot: () => ({ idle: true }) });
     expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
-    expect(calls).toEqual(['Look']);
+    expect(calls).toEqual(['Snapshot']);
   });
 
   it('acts on nothing and confirms it when nothing was recorded', () => {
@@ -92,11 +98,11 @@ describe('the cycle', () => {
     expect(calls).toEqual(ONCE.filter((name) => name !== 'Act'));
   });
 
-  it('looks again, as the next round, when something happened meanwhile', () => {
+  it('takes another snapshot, as the next round, when something happened meanwhile', () => {
     const rounds: unknown[] = [];
     const ran: number[] = [];
     const { invoke, calls } = steps({
-      Look: ({ round }) => void rounds.push(round),
+      Snapshot: ({ round }) => void rounds.push(round),
       Confirm: ({ execution, round, began, entered }, call) => {
         ran.push(Date.parse(String(entered)) - Date.parse(String(began)));
         return call < 3 ? { again: true, execution, round: (round as number) + 1 } : undefined;
@@ -109,7 +115,7 @@ describe('the cycle', () => {
     expect(ran).toEqual([7500, 7500, 7500]);
   });
 
-  it.each(['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'])(
+  it.each(['Snapshot', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'])(
     '%s is tried again after faults that pass, and not after others',
     (step) => {
       const isComputing = step === 'Estimate' || step === 'Solve';
@@ -152,7 +158,8 @@ describe('the cycle', () => {
           },
         });
         expect(run(machine, { execution: 'c-1', round: 0 }, invoke).state).toBe('Done');
-        const before = step === 'Solve' ? ['Look', 'Estimate', 'Forecast', 'Solve'] : ['Look', 'Estimate', 'Forecast'];
+        const before =
+          step === 'Solve' ? ['Snapshot', 'Estimate', 'Forecast', 'Solve'] : ['Snapshot', 'Estimate', 'Forecast'];
         expect(calls).toEqual([...before, 'Isolate', 'Record', 'Act', 'Act', 'Confirm']);
       }
     },
@@ -171,7 +178,7 @@ describe('the cycle', () => {
     expect(calls.slice(-2)).toEqual(['Isolate', 'Acquire']);
   });
 
-  it.each(['Look', 'Estimate', 'Solve', 'Record', 'Act', 'Confirm'])(
+  it.each(['Snapshot', 'Estimate', 'Solve', 'Record', 'Act', 'Confirm'])(
     'ends without a fault when %s finds itself overtaken',
     (step) => {
       const { invoke, calls } = steps({
@@ -186,7 +193,7 @@ describe('the cycle', () => {
 
   it('fails as well when its place cannot be freed', () => {
     const { invoke, calls } = steps({
-      Look: () => {
+      Snapshot: () => {
         throw fault('internal');
       },
       Acquire: () => {
@@ -203,7 +210,7 @@ describe('the cycle', () => {
     );
     const tasks = tasksOf(machine);
     expect(tasks.map(([name]) => name).sort()).toEqual(
-      ['ActOnBatch', 'Confirm', 'Estimate', 'Forecast', 'GiveUp', 'Isolate', 'Look', 'Record', 'Solve'].sort(),
+      ['ActOnBatch', 'Confirm', 'Estimate', 'Forecast', 'GiveUp', 'Isolate', 'Snapshot', 'Record', 'Solve'].sort(),
     );
     for (const [, { Resource, TimeoutSeconds }] of tasks) {
       const timeoutS = Number(timeouts.get(/\{(\w+)\.Arn\}/.exec(Resource ?? '')?.[1] ?? ''));
@@ -218,7 +225,7 @@ describe('the cycle', () => {
     const told: unknown[] = [];
     const { invoke } = steps(
       Object.fromEntries(
-        ['Look', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'].map((step) => [
+        ['Snapshot', 'Estimate', 'Forecast', 'Solve', 'Record', 'Act', 'Confirm'].map((step) => [
           step,
           ({ began }: Record<string, unknown>) => void told.push(began),
         ]),

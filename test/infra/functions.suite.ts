@@ -49,7 +49,7 @@ describe('the functions', () => {
 
   it('are traced where that is asked for, but for those that a clock or a stream begins', () => {
     const { main: traced } = synthesis({ traces: true });
-    // Traces of a clock that strikes all day would cost more than the rest of an idle deployment.
+    // Traces of a clock that ticks all day would cost more than the rest of an idle deployment.
     const byClock: readonly string[] = ['acquire', 'prices', 'sweep', 'archive'];
     const modes = FUNCTION_NAMES.map((name) => propertiesOf(traced, name)['TracingConfig']);
     expect(modes).toEqual(FUNCTION_NAMES.map((n) => ({ Mode: byClock.includes(n) ? 'PassThrough' : 'Active' })));
@@ -117,7 +117,7 @@ describe('the functions', () => {
   it('end before those who wait for them: the gateway, the state machine, the queue', () => {
     const timeout = (name: string): number => propertiesOf(main, name)['Timeout'] as number;
     for (const name of ['intake', 'api']) expect(timeout(name)).toBeLessThanOrEqual(29);
-    const steps = timeout('look') + Math.max(timeout('estimate'), timeout('forecast')) + timeout('solve');
+    const steps = timeout('snapshot') + Math.max(timeout('estimate'), timeout('forecast')) + timeout('solve');
     expect(steps + timeout('record') + timeout('act') + timeout('confirm')).toBeLessThanOrEqual(300);
     const queue = resourceNamed(main, 'AWS::SQS::Queue', 'EbbtideTriggerQueue').Properties;
     expect(queue['VisibilityTimeout']).toBeGreaterThanOrEqual(2 * timeout('observe'));

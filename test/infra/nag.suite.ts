@@ -3,7 +3,8 @@ import { Stack, type App } from 'aws-cdk-lib';
 import { AccountRootPrincipal, PolicyStatement, Role } from 'aws-cdk-lib/aws-iam';
 import { CfnBucket } from 'aws-cdk-lib/aws-s3';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
+import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { ebbtideStacks } from '../../lib/infra/stacks.ts';
 import { validated } from './synthesis.ts';
 

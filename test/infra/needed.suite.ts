@@ -1,7 +1,8 @@
 /** What preflight asks about is what the templates make. */
 import { describe, expect, it } from '@jest/globals';
 import { neededBy } from '../../lib/drivers/aws/preflight/needed.ts';
-import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
+import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { synthesis } from './synthesis.ts';
 
 const typesOf = (input: DeploymentConfigInput): string[] => {

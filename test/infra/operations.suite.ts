@@ -69,7 +69,7 @@ describe('the archive', () => {
 });
 
 describe('rules', () => {
-  it('strike every minute, and more rarely for prices and the sweep', () => {
+  it('tick every minute, and more rarely for prices and the sweep', () => {
     const every = rules()
       .filter((r) => r['ScheduleExpression'] !== undefined)
       .map(
@@ -187,7 +187,7 @@ describe('alarms', () => {
     for (const { Properties } of Object.values(resourcesOf(main, 'AWS::CloudWatch::Alarm'))) {
       expect((Properties['AlarmDescription'] as string).length).toBeGreaterThan(40);
       expect(Properties['AlarmActions']).toHaveLength(1);
-      // A job stays held while nothing is to do; the last look says when none is any more.
+      // A job stays held while nothing is to do; the last snapshot says when none is any more.
       const isHeld = Properties['AlarmName'] === 'ebbtide-held-jobs';
       expect(Properties['TreatMissingData']).toBe(isHeld ? 'ignore' : 'notBreaching');
     }
@@ -219,7 +219,7 @@ describe('the dashboard', () => {
   it('sums what was booked on jobs and owners out of the logs of those that book', () => {
     const text = body();
     for (const by of ['by owner', 'by job, owner']) expect(text).toContain(`as total ${by}`);
-    for (const name of ['Look', 'Record', 'Confirm']) expect(text).toContain(`EbbtideFunctions${name}Log`);
+    for (const name of ['Snapshot', 'Record', 'Confirm']) expect(text).toContain(`EbbtideFunctions${name}Log`);
   });
 
   it('sums interruptions as forecast and as they came, and by pool out of the log for a bounded number of pools', () => {

@@ -6,7 +6,8 @@ import { afterAll } from '@jest/globals';
 import { App, Validations, type IPolicyValidationPlugin } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
-import { checkedDeployment, type DeploymentConfigInput } from '../../lib/infra/config.ts';
+import type { DeploymentConfigInput } from '../../lib/infra/config.ts';
+import { checkedDeployment } from '../../lib/infra/config-rules.ts';
 import { ebbtideStacks, type EbbtideStacks } from '../../lib/infra/stacks.ts';
 
 const ROOT = new URL('../../', import.meta.url);

@@ -59,8 +59,8 @@ async function decided(nowMs: EpochMs): Promise<ForecastOrigin | undefined> {
     return { pool, quote: market.quote(pool.id, nowMs), open: true, closedReason: null };
   });
   const snapshot = { nowMs, pools, instances: new Map(), jobs: new Map([['j-1', {}]]) };
-  const sight = await carrier.put({ snapshot, draining: false }, 'sight');
-  const answer = await invoke<{ market: string }>(handler, { execution: 'c-1', round: 0, sight });
+  const observation = await carrier.put({ snapshot, draining: false }, 'observation');
+  const answer = await invoke<{ market: string }>(handler, { execution: 'c-1', round: 0, observation });
   return (await carrier.get<ForecastTable>(answer.market)).origin;
 }
 

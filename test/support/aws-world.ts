@@ -15,7 +15,7 @@ import { lambdaClock } from '../../lib/drivers/aws/lambda/clock.ts';
 import { observeEvents } from '../../lib/drivers/aws/compose/compose-observing.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../lib/drivers/aws/fleet/compose-fleet.ts';
 import { fleetEvent } from '../../lib/drivers/aws/fleet/event-notices.ts';
-import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
+import { markOf } from '../../lib/drivers/aws/fleet/request-names.ts';
 import { sweep, type Swept } from '../../lib/drivers/aws/fleet/sweep.ts';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
@@ -178,7 +178,8 @@ export class AwsWorld {
 
   /** EC2's instances by our name for them, those that have ended included. */
   async instances(): Promise<ReadonlyMap<string, readonly { readonly id: string; readonly state: string }[]>> {
-    const client = new EC2Client({ ...AT, endpoint: this.double.url });
+    // This reader only looks: refusals that a test orders for the scheduler must not end it.
+    const client = new EC2Client({ ...AT, endpoint: this.double.url, maxAttempts: 20 });
     const { Reservations = [] } = await client.send(new DescribeInstancesCommand({}));
     client.destroy();
     const shown = Reservations.flatMap((r) => r.Instances ?? []);

@@ -8,18 +8,19 @@ import { NEVER_INTERRUPTED } from '../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../lib/domain/forecasts.ts';
 import type { Instance } from '../../lib/domain/instance.ts';
 import type { Attempt, Job, StageProgress, StageSpec, Task } from '../../lib/domain/job.ts';
-import type { Allotment, Plan } from '../../lib/domain/plan.ts';
+import type { Allotment, MoveTarget, Plan } from '../../lib/domain/plan.ts';
 import type { Pool } from '../../lib/domain/pool.ts';
 import type { Snapshot } from '../../lib/domain/snapshot.ts';
 import { attemptId, instanceId, planId } from '../../lib/kernel/ids.ts';
 import { epochMs, plus, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
-import type { PlanPolicy, QueuePolicy, SpeculatePolicy } from '../../lib/policy/contracts.ts';
+import type { PlanPolicy, QueuePolicy, ScalePolicy, SpeculatePolicy } from '../../lib/policy/contracts.ts';
 import { DecisionMemory } from '../../lib/policy/memory.ts';
 import type { Solver } from '../../lib/policy/solver.ts';
 import { withoutExchanges } from '../../lib/stages/plan/without-exchanges.ts';
 import { presetNamed } from '../../lib/stages/registry.ts';
 import { knowing } from './beliefs.ts';
 import { attempt, instance, job, pool, resources, spec, stage } from './builders.ts';
+import { NO_BELIEFS } from '../../bench/load/no-beliefs.ts';
 
 /**
  * One decision on a hand-made state. Every stage is the default preset's but for the plan: that is given, so that what
@@ -49,6 +50,7 @@ export const jobOf = (id: string, tasks: Partial<StageProgress>, over: Partial<S
 
 export interface Scene {
   readonly speculate?: SpeculatePolicy;
+  readonly scale?: ScalePolicy;
   readonly budgets?: Snapshot['budgets'] & {};
   readonly jobs: readonly Job[];
   readonly attempts?: readonly Attempt[];
@@ -57,7 +59,7 @@ export interface Scene {
   readonly vcpus?: number;
   readonly allotment?: Partial<Allotment>;
   /** Attempts that the plan moves. */
-  readonly moves?: readonly { readonly attempt: string; readonly reason: string; readonly to?: 'spot' }[];
+  readonly moves?: readonly { readonly attempt: string; readonly reason: string; readonly to?: MoveTarget }[];
   readonly nowS?: number;
   readonly before?: Deliberation;
   readonly billing?: 'per-second' | 'per-hour';
@@ -100,6 +102,7 @@ export async function decided(scene: Scene): Promise<{ plan: Plan; deliberation:
     plan: withoutExchanges(plan),
     queue: scene.queue ?? preset.queue,
     speculate: scene.speculate ?? preset.speculate,
+    scale: scene.scale ?? preset.scale,
   };
   const market: MarketForecast = {
     interruption: () => NEVER_INTERRUPTED,
@@ -111,6 +114,7 @@ export async function decided(scene: Scene): Promise<{ plan: Plan; deliberation:
     forecasts: { runtime: stages.estimate(knowing(snapshot, { predict: () => null })), market },
     stages,
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     preset: 'greedy',
     solver: noSolver,
     config,

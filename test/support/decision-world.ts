@@ -1,4 +1,6 @@
 import { DecisionMemory } from '../../lib/policy/memory.ts';
+import type { Beliefs } from '../../lib/policy/learner.ts';
+import { NO_BELIEFS } from '../../bench/load/no-beliefs.ts';
 import { effectKey, groupId, instanceId, jobId, type GroupId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
@@ -127,6 +129,7 @@ export interface WorldFacts {
 
 export interface World {
   readonly memory: DecisionMemory;
+  readonly beliefs: Beliefs;
   readonly snapshot: Snapshot;
   readonly forecasts: Forecasts;
   readonly worths: Worths;
@@ -137,6 +140,7 @@ export function world(facts: WorldFacts): World {
   const runtime = facts.runtime ?? (() => distribution([[3600, 1]]));
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: build.snapshot({
       nowMs: NOW,
       groups,

@@ -1,10 +1,10 @@
 import { Engine, type CycleReport } from '../../lib/cycle/engine.ts';
-import { presetNamed } from '../../lib/stages/registry.ts';
+import { presetNamed, type Beside } from '../../lib/stages/registry.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.ts';
 import type { DiskState } from '../../lib/domain/disk-budget.ts';
 import type { Job } from '../../lib/domain/job.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
-import { capacityLearner } from '../../lib/cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../lib/stages/capacity-learner.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { VirtualClock } from '../../lib/kernel/clock.ts';
 import type { JobId } from '../../lib/kernel/ids.ts';
@@ -49,8 +49,10 @@ export interface BenchOptions {
   readonly preset?: string;
   /** Policies in place of the preset's. */
   readonly stages?: (of: Stages<Solver>) => Stages<Solver>;
-  /** Learners beside those of every driver. */
+  /** Learners beside those of every driver, which no policy declares. */
   readonly learners?: readonly LearnerFactory[];
+  /** Policies and learners beside those of every driver. */
+  readonly beside?: Pick<Beside, 'ownPolicies' | 'learners'>;
   readonly solver?: Solver;
   /** How full the disk is; absent: no driver measures one. */
   readonly disk?: () => DiskState | null;
@@ -159,9 +161,11 @@ export class EngineBench {
 
   #parts(through: Between, number: number, random: Uniform): SteppedParts {
     const { trace, preset = 'greedy', vcpus = 64, solver = noSolver, stages = (of) => of, disk } = this.#options;
+    const { beside = {}, learners: others = [] } = this.#options;
+    const named = presetNamed(preset, this.config.presets, beside);
     const reuse = this.#options.reusesSlots === true ? { reuseGapS: seconds(1) } : {};
     const market = replayMarket(trace, () => this.clock.now());
-    const learners = composeLearners({ more: this.#options.learners ?? [] });
+    const learners = composeLearners({ more: [...others, ...Object.values(beside.learners ?? {})] });
     const evidence = learners.of(capacityLearner);
     const forecasting = new Forecasting({ chosen: FROM_HISTORY, config: this.config });
     return {
@@ -171,7 +175,10 @@ export class EngineBench {
       clock: this.clock,
       random,
       solver,
-      stages: stages(presetNamed(preset, this.config.presets).stages),
+      stages: stages(named.stages),
+      ...(named.own && { own: named.own }),
+      asks: named.asks,
+      reads: named.learners,
       preset,
       config: this.config,
       limits: { vcpus },

@@ -13,6 +13,7 @@ import { minusResources } from '../../lib/domain/resources.ts';
 import type { InstanceView, PendingGroup, RunningTask } from '../../lib/domain/snapshot.ts';
 import type { PlanInput } from '../../lib/policy/contracts.ts';
 import * as build from './builders.ts';
+import { NO_BELIEFS } from '../../bench/load/no-beliefs.ts';
 
 export const HOUR_S = 3600;
 const NOW = epochMs(Date.UTC(2026, 4, 1));
@@ -125,6 +126,7 @@ export function handmade(h: Handmade): PlanInput {
   );
   return {
     memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
     snapshot: build.snapshot({
       nowMs: NOW,
       jobs: new Map(waiting.map((w) => [jobId(w.name), jobOf(w)])),

@@ -38,7 +38,7 @@ export async function record(world: StoredWorld, version: number): Promise<void>
   await writeFile(fileOf(version), gzipSync(JSON.stringify(saved), { level: 9 }));
 }
 
-/** Commits that were carried over long ago expire. */
+/** Commits that were compacted long ago expire. */
 function isNeeded({ table }: StoredWorld): (item: Item) => boolean {
   const head = table.items.find((item) => item['pk']?.S === HEAD.pk);
   const carried = Number(head?.['commits']?.N ?? 0);

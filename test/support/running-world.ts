@@ -266,7 +266,7 @@ export class RunningWorld {
     await this.#double.settled();
   }
 
-  /** The clock strikes: executions run until none is wanted. */
+  /** The clock ticks: executions run until none is wanted. */
   async cycle(): Promise<void> {
     await this.#wake('clock').wake();
     for (let next = this.#started.shift(); next !== undefined; next = this.#started.shift()) {
@@ -281,8 +281,8 @@ export class RunningWorld {
     return sweep({ ...on, store: this.#store('sweep'), now: this.clock.now(), startPatienceS: 100_000 });
   }
 
-  /** So many commits of nothing that what the log has is carried over to the items. */
-  async carryOver(): Promise<void> {
+  /** So many commits of nothing that what the log has is compacted into items. */
+  async compact(): Promise<void> {
     const store = this.#store('outside');
     const token = await store.takeLease('outside');
     for (let n = 0; n < 110; n++) await store.commit(token, []);

@@ -3,12 +3,14 @@ import type { EC2Client } from '@aws-sdk/client-ec2';
 import type { PricingClient } from '@aws-sdk/client-pricing';
 import type { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { DynamoStore } from '../../lib/drivers/aws/store/dynamo-store.ts';
-import { SUPERSEDED_TAG } from '../../lib/drivers/aws/store/keys.ts';
+import { body } from '../../lib/drivers/aws/store/codec.ts';
+import { RESERVED, SUPERSEDED_TAG } from '../../lib/drivers/aws/store/keys.ts';
+import type { ReservedPool } from '../../lib/drivers/aws/market/known-reservations.ts';
 import { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { launchedRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { Table } from '../../lib/drivers/aws/store/dynamo-table.ts';
 import { PriceBook } from '../../lib/drivers/aws/market/price-book.ts';
-import { refreshListPrices } from '../../lib/drivers/aws/market/price-list.ts';
+import { refreshListPrices } from '../../lib/drivers/aws/market/fetch-on-demand-prices.ts';
 import { fetchPrices } from '../../lib/drivers/aws/market/prices.ts';
 import { WindowEnds } from '../../lib/drivers/aws/market/window-ends.ts';
 import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
@@ -42,8 +44,8 @@ export interface StoredWorld {
 export const WORLD_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
 const HISTORY_DAYS = 90;
-/** Commits after which the log is carried over to the items (journal.ts). */
-const CARRIED_AFTER = 100;
+/** Commits after which the log is compacted into items (journal.ts). */
+const COMPACTED_AFTER = 100;
 /** Characters of noise that fit into no item (blobs.ts). */
 const LARGE = 22_500;
 
@@ -83,7 +85,7 @@ export async function storedWorld(): Promise<StoredWorld> {
   const token = await store.takeLease('engine');
   await whatIsOver(store, token);
   await whatRuns(store, token);
-  await carriedOver(store, token);
+  await compacted(store, token);
   await whatOnlyTheLogHas(store, token);
   await ofTheFleet(inbox);
   await ofTheMarket(watched);
@@ -93,9 +95,9 @@ export async function storedWorld(): Promise<StoredWorld> {
 }
 
 /** So many commits that what the log has is written to the items. Changes nothing that can be asked. */
-export async function carriedOver(store: DynamoStore, lease?: number): Promise<void> {
+export async function compacted(store: DynamoStore, lease?: number): Promise<void> {
   const token = lease ?? (await store.takeLease('another'));
-  for (let n = 0; n < CARRIED_AFTER; n++) await store.commit(token, [{ put: 'memory', key: 'n', value: 'same' }]);
+  for (let n = 0; n < COMPACTED_AFTER; n++) await store.commit(token, [{ put: 'memory', key: 'n', value: 'same' }]);
 }
 
 async function whatIsOver(store: DynamoStore, token: number): Promise<void> {
@@ -122,7 +124,7 @@ async function whatIsOver(store: DynamoStore, token: number): Promise<void> {
     { put: 'instance', value: instance('i-1', { state: 'ended', endCause: 'released', costUsd: usd(0.105) }) },
     { put: 'ledger', ...at, value: [ledgerRow({ caller: null }), idleRow({ usd: 0.085 })] },
   ]);
-  // Nothing is left to do: all is carried over.
+  // Nothing is left to do: all is compacted.
   await store.loadActive();
 }
 
@@ -207,6 +209,10 @@ async function ofTheMarket(table: Table): Promise<void> {
   };
   const pricing = { send: async () => ({ PriceList: [JSON.stringify(product)] }) } as unknown as PricingClient;
   await refreshListPrices({ client: pricing, table, region: 'us-east-1', types }, epochMs(WORLD_MS));
+  const reserved: readonly ReservedPool[] = [
+    { type: 'c5.large', zone: 'us-east-1a', ids: ['cr-1'], instances: 2, turnsMs: [WORLD_MS] },
+  ];
+  await table.write({ key: RESERVED, set: { b: body(reserved) } });
   await schedulesMade(table);
 }
 

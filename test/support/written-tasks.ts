@@ -1,6 +1,6 @@
 import type { Inbox } from '../../lib/drivers/aws/fleet/inbox.ts';
 import { CONTAINER } from '../../lib/drivers/aws/fleet/log-place.ts';
-import { markOf } from '../../lib/drivers/aws/fleet/marks.ts';
+import { markOf } from '../../lib/drivers/aws/fleet/request-names.ts';
 import { fold, type Fact, type InstanceRecord } from '../../lib/drivers/aws/fleet/instance-record.ts';
 import { attemptName } from '../../lib/cycle/state/working-state.ts';
 import type { Instance } from '../../lib/domain/instance.ts';

@@ -1,7 +1,6 @@
 /**
- * What the API's handlers stand on in a Lambda. The process lives on between requests, so what it has read (prices,
- * what was learned) is kept and looked at again when it is old; and it may be frozen as soon as it has answered, so a
- * wake-up is on its way before the answer is.
+ * Backend of the API's handlers in a Lambda. The process lives on between requests, so prices and histories are kept
+ * and read again when old. It may freeze as soon as it has answered, so a wake-up is sent before the answer.
  */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import type { MiddlewareObj } from '@middy/core';
@@ -22,35 +21,35 @@ import { logStreamOf, logUrl } from '../../drivers/aws/fleet/log-place.ts';
 import type { Pool } from '../../domain/pool.ts';
 import type { AwsPrices } from '../../drivers/aws/market/aws-market.ts';
 import { ARCHIVE_PREFIX } from '../../drivers/aws/store/keys.ts';
-import { placedInS3 } from '../../drivers/aws/fleet/placed.ts';
+import { placedInS3 } from '../../drivers/aws/fleet/job-files.ts';
 import { takeTime } from '../../drivers/aws/lambda/remaining.ts';
 import { trigger } from '../../drivers/aws/cycle/trigger.ts';
 
-/** How old prices and histories may be for an answer, wall ms: prices are asked for every ten minutes. */
+/** Greatest age of prices and histories for an answer, wall ms. Prices are fetched every ten minutes. */
 const REFRESH_MS = 30_000;
-/** How long pools that quote a price are taken to quote one still, for admission, wall ms. */
+/** Time for which pools that quoted a price count as still quoting, for admission, wall ms. */
 const ADMISSION_MS = 1000;
 
-/** The backend of this process, and what must be waited for around a request. */
+/** Backend of this process, and the work before and after each request. */
 export interface DeployedBackend {
   readonly backend: Backend;
-  /** Before a request: what was read is not too old. */
+  /** Before a request: reads again what is too old. */
   refresh(): Promise<void>;
-  /** After a request: what was sent on its way has arrived. */
+  /** After a request: waits for messages on their way. */
   settle(): Promise<void>;
 }
 
 export function composeBackend(of: StoreParts = processStore()): DeployedBackend {
   const { EBB_REGION: region, EBB_CLOCK: anchor, EBB_CONFIG: config } = of.environment;
   const clock = lambdaClock(anchor);
-  // By the service's address like any other call: one place says where AWS is.
+  // The service's address, not the queue's: one setting says where AWS is.
   const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
   const learners = composeLearners();
   const history = learners.of(runtimeLearner);
   const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
-  // Of which whoever takes jobs needs nothing.
+  // Parts for reading only, loaded at first use: submission needs none of them.
   const reading = once(async () => {
-    const { readingFleet } = await import('../../drivers/aws/fleet/reading.ts');
+    const { readingFleet } = await import('../../drivers/aws/fleet/reading-fleet.ts');
     const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
     const logOf = async (id: AttemptId): Promise<string | null> => (await of.store().attempt(id))?.log ?? null;
     return readingFleet({ table: of.table(), ...place, logOf, nowMs: wallMs, prices: shown, rules: config.settings });
@@ -90,7 +89,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   return {
     backend,
     refresh: async () => {
-      // Also a clock that was put back says that it is time.
+      // Absolute difference: a clock that was set back also counts as old.
       if (Math.abs(wallMs() - readMs) < REFRESH_MS) return;
       const [read] = await Promise.all([of.market().prices(), learners.recall(of.store(), [runtimeLearner])]);
       known = read;
@@ -104,7 +103,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   };
 }
 
-/** The market as it was last read. */
+/** The market of the last read. */
 const marketOf = (prices: () => AwsPrices): Market => ({
   pools: () => prices().market.pools(),
   quote: (...asked) => prices().market.quote(...asked),
@@ -114,7 +113,7 @@ const marketOf = (prices: () => AwsPrices): Market => ({
 
 type Admit = ReturnType<typeof admitter>;
 
-/** Admission as it was made a moment ago, where prices are the same: jobs of a batch share what it finds out. */
+/** Latest admission, reused while prices are the same. Jobs of a batch share its findings. */
 function admissionOfLate(
   prices: () => AwsPrices,
   of: { readonly open: () => readonly Pool[]; readonly make: (open: readonly Pool[]) => Admit },
@@ -129,7 +128,7 @@ function admissionOfLate(
   };
 }
 
-/** What is durable must not be forgotten where the queue does not answer: the clock finds it then. */
+/** Durable jobs are accepted even if the queue does not answer: the clock finds them. */
 async function wakeUnlessAwaited(of: StoreParts, sqs: SQSClient): Promise<void> {
   const isAwaited = await of
     .wake()
@@ -145,7 +144,7 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
   const [plan] = last.items;
   return {
     status: isLate ? 'degraded' : 'ok',
-    detail: isLate ? 'a cycle that was due has not begun, or one has begun and is not heard of any more' : null,
+    detail: isLate ? 'a due cycle has not begun, or a running one has died' : null,
     version,
     engineStartedMs: startedMs,
     lastCycleMs: plan === undefined ? null : raw(plan.atMs),
@@ -161,8 +160,8 @@ async function healthOf(of: StoreParts, { trace, checkedMs }: AwsPrices, started
 }
 
 /**
- * Middleware of the API's handlers in a deployment, within that of the API itself, so that what it throws is answered
- * as any fault is.
+ * Middleware of the API's handlers in a deployment. It runs within the API's own middleware, so that its errors are
+ * answered like any fault.
  */
 export function deployedBackend(compose: () => DeployedBackend = composeBackend): MiddlewareObj {
   let deployed: DeployedBackend | null = null;

@@ -1,6 +1,6 @@
 /**
- * Forecasts of pools for the API. Those from history are made where they are asked for. A trained model lies with the
- * function that decisions ask, 11 MB: it is asked there, and where it does not answer, history does and says so.
+ * Forecasts of pools for the API. Forecasts from history are computed here. A trained model (11 MB) lies with the
+ * forecast function, which is invoked for it. If that fails, the answer comes from history and says so.
  */
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
@@ -9,7 +9,7 @@ import { forecastNamed } from '../../stages/registry.ts';
 import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { EbbError } from '../../kernel/errors.ts';
-import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import type { PoolForecasts } from '../../ports/backend.ts';
 import type { Market } from '../../ports/market.ts';
@@ -20,9 +20,9 @@ import { fromPlain, type PlainForecasts } from '../../drivers/aws/cycle/plain-fo
 import { remainingMs } from '../../drivers/aws/lambda/remaining.ts';
 import { reportFallback } from './request-log.ts';
 
-/** As long as a new process takes with a week of prices, many times over. */
+/** Many times what a new process takes with a week of prices, ms. */
 const ANSWER_WITHIN_MS = 12_000;
-/** Of the invocation: left for history's own answer. */
+/** Time left of the invocation for the answer from history, ms. */
 const TO_FALL_BACK_MS = 8_000;
 
 type Parts = Pick<StoreParts, 'environment' | 'store' | 'clock'>;
@@ -60,11 +60,11 @@ async function withoutModel(
   await learners.recall(store(), [capacityLearner]);
   const evidence = learners.of(capacityLearner);
   const forecasting = new Forecasting({ chosen, capacity, config });
-  // No model is asked here, and observed interruptions do not look at what is held.
+  // No model here, so nothing held is needed: observed interruptions do not depend on it.
   return poolForecasts({ forecasting, market, evidence, held: [], config, now: clock.now() }, pools);
 }
 
-/** Asked once: who repeats it waits longer than the caller does. */
+/** One attempt: a retry would take longer than the caller waits. */
 let client: LambdaClient | null = null;
 const lambda = (region: string): LambdaClient => (client ??= new LambdaClient({ region, maxAttempts: 1 }));
 

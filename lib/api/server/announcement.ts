@@ -1,9 +1,9 @@
 /**
- * Engines of this user that listen, one small file each in a private folder of the user: the address, and where the
- * token is. The command line finds the token of an engine by its address.
+ * Announcements of this user's listening engines: one small file each in a private folder, with the address and the
+ * place of the token. The command line finds the token of an engine by its address.
  *
- * Lifecycle: written when an engine listens, removed when it stops. A killed engine leaves its file; the process that
- * it names is gone then, the file counts as absent, and the next engine removes it. So a token never goes to another
+ * Lifecycle: written when an engine listens, removed when it stops. A killed engine leaves its file. Without the
+ * process that it names the file does not count, and the next engine removes it. So a token never reaches another
  * program that took over the address.
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -20,10 +20,10 @@ const announcement = z.object({
   url: z.url(),
   /** Absolute path of the engine's folder. */
   dir: z.string(),
-  /** Absolute path; null: the engine asks for no token, or for one that its user keeps elsewhere. */
+  /** Absolute path; null: no token, or one that the user keeps elsewhere. */
   tokenFile: z.string().nullable(),
   pid: z.int().positive(),
-  /** Start of the process, which no later process of the same number shares. */
+  /** Start time of the process, which distinguishes it from later ones with its number. */
   started: z.string(),
 });
 type Announcement = z.infer<typeof announcement>;
@@ -36,7 +36,7 @@ export function announcementsFolder(env: Env): string {
   return join(state, 'ebbtide', 'engines');
 }
 
-/** Announces an engine of this process; the result takes it back. Throws what the file system throws. */
+/** Announces an engine of this process; the result withdraws it. Throws errors of the file system. */
 export function announce(engine: Pick<Announcement, 'url' | 'dir' | 'tokenFile'>, env: Env): () => void {
   const folder = announcementsFolder(env);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -49,16 +49,16 @@ export function announce(engine: Pick<Announcement, 'url' | 'dir' | 'tokenFile'>
   return () => rmSync(path, { force: true });
 }
 
-/** An engine of this user, with the address at which to ask it. */
+/** Engine of this user with the address for requests. */
 export interface AnnouncedEngine {
   readonly url: string;
-  /** Null: it asks for no token, or for one that its user keeps elsewhere. */
+  /** Null: no token, or one that the user keeps elsewhere. */
   readonly token: string | null;
 }
 
 /**
- * The engine of this user that listens at an address; null: there is none. `localhost` has several addresses, of which
- * another user may listen at those that the engine has not taken: over plain HTTP it is replaced by the engine's own.
+ * Engine of this user at an address; null: none. Over plain HTTP `localhost` is replaced by the engine's own address:
+ * another user may listen at the other addresses of the name.
  */
 export function announcedEngine(address: string, env: Env): AnnouncedEngine | null {
   const asked = new URL(address);
@@ -73,7 +73,7 @@ function announcements(folder: string): { readonly path: string; readonly is: An
   try {
     names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   } catch {
-    // No engine was ever announced here, or the home of the user cannot be read.
+    // No engine was announced yet, or the user's home is unreadable.
     return [];
   }
   return names.map((name) => ({ path: join(folder, name), is: announcementIn(join(folder, name)) }));
@@ -90,7 +90,8 @@ function announcementIn(path: string): Announcement | null {
 const isAlive = ({ pid, started }: Announcement): boolean => processStart(pid) === started;
 
 /**
- * An engine that listens on every address of the machine also listens on loopback. One loopback address is not another.
+ * True for an engine at the address. One that listens on all addresses also listens on loopback; single loopback
+ * addresses differ.
  */
 function isAt({ url }: Announcement, asked: URL): boolean {
   const own = new URL(url);
@@ -101,11 +102,11 @@ function isAt({ url }: Announcement, asked: URL): boolean {
   return isLoopback(wanted) && (listens === '::' || (listens === '0.0.0.0' && !wanted.includes(':')));
 }
 
-/** Addresses that stand for all of the machine, and one at which such an engine can be asked. */
+/** Wildcard addresses, and an address at which such an engine answers. */
 const ANY: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' };
 
 function addressOf({ url }: Announcement, asked: URL): string {
-  // A certificate tells an engine from an impostor, and names hosts, not addresses.
+  // A certificate identifies the engine, and it names hosts, not addresses.
   if (asked.protocol === 'https:' || hostOf(asked) !== 'localhost') return asked.href;
   const own = new URL(url);
   const address = new URL(asked.href);

@@ -3,19 +3,19 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { EbbError } from '../../kernel/errors.ts';
 
 export interface GuardOptions {
-  /** Address that is listened on. */
+  /** Listening address. */
   readonly host: string;
-  /** Demanded of every request when given. */
+  /** Token that every request must bear; null: none. */
   readonly token: string | null;
 }
 
-/** Shorter tokens can be guessed by trying. */
+/** Least length against guessing. */
 const MIN_TOKEN_LENGTH = 16;
 
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 
-/** Throws `usage` for an address that others can reach without a token, or with one that is no secret. */
+/** Throws `usage` for an exposed address without a token, and for a token that is no secret. */
 export function checkExposure({ host, token }: GuardOptions): void {
   if (token !== null && token.length < MIN_TOKEN_LENGTH) {
     throw new EbbError('usage', {
@@ -36,9 +36,8 @@ export function checkExposure({ host, token }: GuardOptions): void {
 
 /**
  * Checks of every request before the handlers. With a token, a request must bear it; a web page cannot know it. Without
- * one, everybody on this machine may ask, except web pages in its browsers: a name that an attacker points at 127.0.0.1
- * (DNS rebinding) is not among the hosts. In both cases a request from the script of another page is refused by its
- * Origin.
+ * one, all users of this machine may ask, but not web pages in their browsers. A name that an attacker points at
+ * 127.0.0.1 (DNS rebinding) is not among the hosts. Scripts of other pages are refused by their Origin in both cases.
  */
 export function guard(options: GuardOptions): (headers: IncomingHttpHeaders) => void {
   const expected = options.token === null ? null : digest(options.token);
@@ -55,7 +54,7 @@ export function guard(options: GuardOptions): (headers: IncomingHttpHeaders) => 
   };
 }
 
-/** Digests have one length, so that the time of a comparison tells nothing of the token. */
+/** Digest of a token: equal lengths, so that the time of a comparison reveals nothing. */
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 function checkToken(authorization: string | undefined, expected: Buffer): void {
@@ -92,5 +91,5 @@ function checkOrigin(headers: IncomingHttpHeaders): void {
   });
 }
 
-/** Without the port; lower case. */
+/** Host name without port, in lower case. */
 const hostName = (host: string): string => host.replace(/:\d*$/, '').toLowerCase();

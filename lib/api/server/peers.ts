@@ -4,23 +4,23 @@ import { userInfo } from 'node:os';
 import type { Identity } from '../../domain/caller.ts';
 import { isLoopback } from './guard.ts';
 
-/** The user of this process. */
+/** User of this process. */
 export function ownUser(): Identity {
   const { uid, username } = userInfo();
-  // Windows has no numbers of users.
+  // Windows has no user numbers.
   return uid < 0 ? { id: `user:${username}` } : { id: `uid:${uid}`, name: username };
 }
 
-/** Column of the user in a line of /proc/net/tcp, and of the addresses of its two ends (proc(5)). */
+/** Columns of /proc/net/tcp: the user, and the addresses of both ends (proc(5)). */
 const LOCAL = 1;
 const REMOTE = 2;
 const UID = 7;
-/** 0 where no process has the near end any more: the user is then written as 0, too. */
+/** Column of the inode: 0 if no process holds the near end any more; its user is then 0 as well. */
 const INODE = 9;
 
 /**
- * Users behind connections from this machine. Linux lists every connection with the user who made it; elsewhere, and
- * for other machines, only the address is known. Each connection is looked up once: O(connections of the machine).
+ * Users behind connections from this machine. Linux lists every connection with its user; on other systems, and for
+ * other machines, only the address is known. Each connection is looked up once: O(connections of the machine).
  */
 export class Peers {
   readonly #known = new WeakMap<Socket, Promise<Identity>>();
@@ -51,7 +51,7 @@ async function lookedUp({ remoteAddress, remotePort, localAddress, localPort }: 
 
 const unmapped = (address: string): string => address.replace(/^::ffff:(?=[\d.]+$)/, '');
 
-/** An end as both tables may write it: an IPv4 address as such, or mapped into IPv6. */
+/** End of a connection in both notations: IPv4, and IPv4 mapped into IPv6. */
 type End = readonly string[];
 
 function endOf(address: string, port: number): End {
@@ -62,7 +62,7 @@ function endOf(address: string, port: number): End {
   return [`${hex}:${hexPort}`, `0000000000000000FFFF0000${hex}:${hexPort}`];
 }
 
-/** User of the connection whose near end is theirs; null where it is not listed, or its user has let go of it. */
+/** User of the connection with their near end; null if it is not listed or no process holds it any more. */
 export function uidIn(table: string, { theirs, ours }: { readonly theirs: End; readonly ours: End }): number | null {
   for (const line of table.split('\n')) {
     if (!theirs.some((end) => line.includes(end))) continue;

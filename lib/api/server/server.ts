@@ -1,9 +1,9 @@
 /**
- * The HTTP server of local mode: node:http in front of the very handlers that a deployment runs.
+ * HTTP server of local mode: node:http in front of the handlers of a deployment.
  *
- * Lifecycle: `serveApi` resolves when the address is taken and requests are answered; `close` takes no new ones, ends
- * event streams, lets what is being answered finish for a grace period and then cuts it off. Requests are answered
- * independently of one another; no request and no client can end the process.
+ * Lifecycle: `serveApi` resolves when the server listens and answers. `close` accepts no new requests, ends event
+ * streams, and gives open requests a grace period. Requests are independent of one another; no request or client can
+ * end the process.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -22,38 +22,38 @@ import type { TlsFiles } from './tls.ts';
 
 export interface ServeOptions {
   readonly dispatch: Dispatch;
-  /** Default 127.0.0.1. Any address that is not loopback demands a token. */
+  /** Default 127.0.0.1. Addresses other than loopback require a token. */
   readonly host?: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly token?: string | null;
   /** Absent: plain HTTP. */
   readonly tls?: TlsFiles | null;
   readonly maxBodyBytes?: number;
-  /** Event streams at once. */
+  /** Most open event streams. */
   readonly maxStreams?: number;
-  /** Where faults of the server itself go; standard error by default. */
+  /** Log for faults of the server itself; default: standard error. */
   readonly log?: (line: string) => void;
 }
 
 export interface ApiServer {
-  /** With the port that was taken, no path. */
+  /** URL with the actual port, without a path. */
   readonly url: string;
   readonly port: number;
-  /** Answers what is open with an error, and ends event streams: what would have answered was ended (main-watch.ts). */
+  /** Answers open requests with an error and ends event streams, after their call was ended (main-watch.ts). */
   dropOpen(): void;
   /** Idempotent. */
   close(graceMs?: number): Promise<void>;
 }
 
-/** A client that takes longer than this to send its headers or its whole request is cut off. */
+/** Longest time for a client to send its headers, and its whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 10_000;
 const MAX_HEADER_BYTES = 16_384;
 /**
- * A body over the limit is read and thrown away up to this many times the limit, so that the client has finished
- * sending and can read why it was refused; a larger one is cut off.
+ * Multiple of the body limit that is read and discarded, so that the client can finish sending and read the refusal.
+ * Larger bodies are cut off.
  */
 const DISCARD_FACTOR = 16;
 const DEFAULT_MAX_STREAMS = 100;
@@ -87,8 +87,8 @@ export async function serveApi(options: ServeOptions): Promise<ApiServer> {
 }
 
 /**
- * A name has several addresses, of which one is listened at: others may listen at the rest. A certificate needs the
- * name.
+ * Host of the URL. A name has several addresses, and others may listen at those that the server has not taken. A
+ * certificate needs the name.
  */
 function urlHost(host: string, address: string): string {
   const shown = host === 'localhost' ? address : host;
@@ -125,7 +125,7 @@ function listenError(cause: NodeJS.ErrnoException, host: string, port: number): 
 async function shut(server: Server, door: Door, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   door.endStreams();
-  // A connection that has had its answer is kept alive by both sides; it is idle only then.
+  // Both sides keep an answered connection alive; only then is it idle.
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
@@ -133,7 +133,7 @@ async function shut(server: Server, door: Door, graceMs: number): Promise<void> 
   clearTimeout(timer);
 }
 
-/** Not HTTP, too large headers, or too slow: answered on the socket, for there is no request. */
+/** Answers on the socket, for input without a request: not HTTP, too large headers, or too slow. */
 function answerGarbage(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -174,9 +174,9 @@ class Door {
     for (const outgoing of this.#open) this.#refuse(outgoing, error);
   }
 
-  /** Never rejects. */
+  /** Answers one request. Never rejects. */
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    // A connection that breaks while it is written to is the client's affair.
+    // Broken connections while writing are the client's affair.
     outgoing.on('error', () => outgoing.destroy());
     this.#open.add(outgoing);
     outgoing.once('close', () => this.#open.delete(outgoing));
@@ -194,7 +194,7 @@ class Door {
     }
   }
 
-  /** Questions change nothing, so nobody records who asked them. */
+  /** Caller of a change. Reads are not recorded, so their caller is not looked up. */
   async #callerOf(incoming: IncomingMessage): Promise<Identity | null> {
     return incoming.method === 'GET' || incoming.method === 'HEAD' ? null : this.#peers.userOf(incoming.socket);
   }
@@ -237,7 +237,7 @@ class Door {
     };
     if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
     if (problem.status === 429) headers['retry-after'] = '1';
-    // What is left of the request is not read.
+    // The rest of the request is not read.
     headers['connection'] = 'close';
     send(outgoing, { status: problem.status, headers, body: JSON.stringify(problem) });
   }
@@ -265,7 +265,7 @@ function requestOf(incoming: IncomingMessage, body: Uint8Array | null, caller: I
   };
 }
 
-/** The whole body, or null without one; 'gone' when the client left in the middle. Throws `body-too-large`. */
+/** Whole body, or null without one; 'gone' if the client left. Throws `body-too-large`. */
 function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Uint8Array | null | 'gone'> {
   const { headers } = incoming;
   const declared = headers['content-length'];

@@ -4,17 +4,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiRequest, ApiResponse, Dispatch } from '../dispatch.ts';
 import { LAST_EVENT_HEADER } from '../events.ts';
 
-/** Wall time between two looks at the store while a client listens. */
+/** Wall time between two polls of the store while a client listens. */
 const POLL_MS = 250;
-/** A comment this often keeps proxies from closing a quiet connection. */
+/** Interval of comments that keep proxies from closing a quiet connection. */
 const HEARTBEAT_MS = 15_000;
 
 export const isEventStream = (response: ApiResponse): boolean =>
   response.status === 200 && response.headers['content-type']?.startsWith('text/event-stream') === true;
 
 /**
- * Keeps a stream of events open: asks the handler for the next batch after the last event, again and again, until the
- * client goes or `signal` aborts. A client that reads slowly is waited for, so nothing piles up in memory.
+ * Open stream of events: asks the handler for the next batch until the client leaves or `signal` aborts. It waits for
+ * slow readers, so nothing accumulates in memory.
  */
 export async function keepStreaming(
   to: ServerResponse,

@@ -8,7 +8,7 @@ export interface TlsFiles {
   readonly key: Buffer;
 }
 
-/** Reads and checks them. Null where neither is named. Throws `usage`. */
+/** Reads and checks the files. Null if none is named. Throws `usage`. */
 export function tlsFiles(paths: { readonly cert?: string; readonly key?: string }): TlsFiles | null {
   const { cert, key } = paths;
   if (cert === undefined && key === undefined) return null;
@@ -27,7 +27,7 @@ export function tlsFiles(paths: { readonly cert?: string; readonly key?: string 
   } catch (cause) {
     throw new EbbError('usage', {
       what: 'the certificate and the key cannot be used together',
-      // Messages of OpenSSL quote nothing of the files.
+      // OpenSSL's messages quote nothing of the files.
       got: cause instanceof Error ? cause.message : 'unusable files',
       allowed: 'a certificate (or chain) and its unencrypted private key, both PEM',
       next: 'correct --tls-cert and --tls-key',

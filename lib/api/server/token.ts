@@ -1,6 +1,6 @@
 /**
- * Tokens of engines on one machine. An engine makes its own at its first start and keeps it in its folder, in a file
- * that only its user can read. Whoever can read that file may submit jobs, which run as that user.
+ * Tokens of engines on one machine. An engine makes its token at its first start and keeps it in its folder, readable
+ * by its user only. Readers of that file may submit jobs, which run as that user.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, lstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -8,19 +8,16 @@ import { join } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
 import { hasCode } from '../../drivers/local/fleet/files.ts';
 
-/** Name of the file in an engine's folder. */
+/** File name in an engine's folder. */
 export const TOKEN_FILE = 'token';
 const TOKEN_BYTES = 32;
-/** Largest token file that is read; JSON Web Tokens have some kilobytes. */
+/** Most bytes read of a token file; JSON Web Tokens have some kilobytes. */
 const MAX_FILE_BYTES = 16_384;
-/** Characters that a header can carry after `Bearer`. */
+/** Characters allowed in a header after `Bearer`. */
 const USABLE = /^[\x21-\x7e]+$/;
 const OTHERS_RIGHTS = 0o077;
 
-/**
- * Path of the token that an engine keeps in its folder; made if there is none. Throws `usage` for a file that others
- * can read.
- */
+/** Path of the engine's token, made if absent. Throws `usage` for a file that others can read. */
 export function keptToken(dir: string): string {
   const path = join(dir, TOKEN_FILE);
   if (!isThere(path)) make(path);
@@ -28,7 +25,7 @@ export function keptToken(dir: string): string {
   return path;
 }
 
-/** The token in a file, without line ends and blanks around it. Throws `usage`. */
+/** Token in a file, trimmed. Throws `usage`. */
 export function tokenIn(path: string): string {
   const token = contentOf(path).trim();
   if (USABLE.test(token)) return token;
@@ -46,7 +43,7 @@ function contentOf(path: string): string {
     try {
       const buffer = Buffer.alloc(MAX_FILE_BYTES);
       let length = 0;
-      // Pipes, which shells make of `<(...)`, come in pieces.
+      // Pipes, as shells make of `<(...)`, arrive in pieces.
       for (let read = -1; read !== 0 && length < MAX_FILE_BYTES; length += read) {
         read = readSync(fd, buffer, length, MAX_FILE_BYTES - length, null);
       }
@@ -65,7 +62,7 @@ function contentOf(path: string): string {
   }
 }
 
-/** The file appears with its whole content, so that an engine killed meanwhile leaves none or a good one. */
+/** Creates the file with its whole content, so that a killed engine leaves none or a valid one. */
 function make(path: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
@@ -79,9 +76,9 @@ function make(path: string): void {
   renameSync(temporary, path);
 }
 
-/** A token that others can read, or have put there, keeps nobody out. */
+/** Refuses a token file that others can read or have made. */
 function checkPrivate(path: string): void {
-  // Windows has other rights, which these bits do not show.
+  // Windows rights do not show in these bits.
   if (process.platform === 'win32') return;
   const fd = openSync(path, 'r');
   const { mode, uid } = fstatSync(fd);

@@ -9,7 +9,7 @@ export const completion: Action<object> = async ({ world }, [shell]) => {
   if (known !== undefined) world.stdout.write(scriptFor(known));
 };
 
-/** Prints what may stand at the cursor. Says nothing on standard error: TAB must not write into the line. */
+/** Candidates for the word at the cursor. Nothing goes to standard error: TAB must not write into the line. */
 export const complete =
   (program: Command): Action<CompleteOptions> =>
   async ({ world }, words, { next }) => {

@@ -1,9 +1,11 @@
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
+import { STAGES } from '../../domain/preset-spec.ts';
+import type { Decider } from '../../drivers/sim/deciders.ts';
 import { jobFileJsonSchema } from '../../domain/job-file/job-file.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import type { Action } from '../context.ts';
 import { json, type Output } from '../output.ts';
-import { table } from '../views/text-table.ts';
+import { table, type Column } from '../views/text-table.ts';
 import type { ConfigOptions } from '../flags/settings-flags.ts';
 
 export const config: Action<ConfigOptions> = async ({ output, json: asJson, world: { cwd } }, _args, options) => {
@@ -63,21 +65,24 @@ async function presets(output: Output, asJson: boolean, own: Own): Promise<void>
     json(output, list);
     return;
   }
-  const columns = [
-    { title: 'PRESET', cell: (p: (typeof list)[number]) => p.name },
-    { title: 'WHAT IT DOES', cell: (p: (typeof list)[number]) => p.about, wrap: 30 },
-    {
-      title: 'POLICIES',
-      cell: ({ policies: of }: (typeof list)[number]) =>
-        of === undefined
-          ? 'its own'
-          : Object.entries(of)
-              .flatMap(([s, n]) => (n === 'none' ? [] : `${s}: ${n}`))
-              .join(', '),
-      wrap: 30,
-    },
+  const columns: Column<Decider>[] = [
+    { title: 'PRESET', cell: (p) => p.name },
+    { title: 'WHAT IT DOES', cell: (p) => p.about, wrap: 26 },
+    { title: 'POLICIES', cell: policiesText, wrap: 30 },
+    { title: 'SOURCE', cell: (p) => p.source, wrap: 20 },
   ];
   output.line(table(output, columns, list, 'no presets'));
+}
+
+function policiesText({ policies: of, settings = {}, common = {} }: Decider): string {
+  if (of === undefined) return 'its own';
+  const lines = STAGES.flatMap((stage) => {
+    if (of[stage] === 'none') return [];
+    const given = Object.entries(settings[stage] ?? {}).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+    return `${stage}: ${of[stage]}${given.length === 0 ? '' : ` (${given.join(', ')})`}`;
+  });
+  const shared = Object.entries(common).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  return [...lines, ...shared].join(', ');
 }
 
 async function policies(output: Output, asJson: boolean, own: Own): Promise<void> {

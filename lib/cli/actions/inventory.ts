@@ -26,7 +26,7 @@ export const cost: Action<CostOptions> = async ({ output, json: asJson, client }
   else output.line(costTable(output, by === 'job' ? await named(engine, report) : report));
 };
 
-/** Pages as one report. A row that grows meanwhile is on two pages: its first place counts. */
+/** All pages as one report. A row that grows meanwhile can be on two pages; its first place counts. */
 async function wholeReport(engine: Client, of: CostOptions): Promise<CostReport> {
   const asked = { ...of, limit: MAX_COST_ROWS };
   const first = await engine.get<CostReport>(routes.costs, asked);
@@ -39,7 +39,7 @@ async function wholeReport(engine: Client, of: CostOptions): Promise<CostReport>
   return { ...first, rows: [...rows.values()], next: null };
 }
 
-/** Jobs are known by id in the ledger; people know them by name. Newest first, page by page until all have one. */
+/** The report with names of jobs: the ledger has ids only. Newest first, page by page, until all have one. */
 async function named(engine: Client, report: CostReport): Promise<CostReport> {
   const unnamed = new Set(report.rows.map((row) => row.key).filter((key) => key.startsWith('j-')));
   const names = new Map<string, string>();
@@ -88,7 +88,7 @@ interface Asking {
   readonly engine: Client;
 }
 
-/** Of all pools: filters choose among those that are for sale, and drift is of those that were bought. */
+/** Drift of all pools: filters choose pools for sale, drift concerns pools bought from. */
 async function drift(
   { output, asJson, engine }: Asking,
   { option, zone, type, limit, risk }: PoolsOptions & { readonly risk: DriftRisk },

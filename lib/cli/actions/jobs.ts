@@ -37,7 +37,7 @@ export const status: Action<StatusOptions> = async ({ output, json: asJson, clie
   const tasks =
     options.tasks === true ? (await all<TaskView>(engine, routes.tasks(job.id))).filter((t) => t.attempts > 0) : null;
   const failures = await failuresOf(engine, job);
-  // What is over waits for no room.
+  // Finished jobs need no room on the disk.
   const disk = job.finishedAt === null ? (await engine.get<HealthView>(routes.health)).disk : null;
   if (asJson) {
     json(output, {
@@ -64,7 +64,7 @@ export const cancel: Action<object> = async ({ output, json: asJson, client }, [
   const { job, outcome } = answer;
   output.line(
     outcome === 'requested'
-      ? `${text(job.name)} (${job.id}) is being cancelled: its running tasks are told to end`
+      ? `${text(job.name)} (${job.id}) is being cancelled: its running tasks are stopped`
       : `${text(job.name)} (${job.id}) was cancelled before`,
   );
 };

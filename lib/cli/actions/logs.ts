@@ -8,7 +8,7 @@ import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
 import type { LogsOptions } from '../flags/job-flags.ts';
 
-/** Wall time between two looks at a log that may grow. */
+/** Wall time between two polls of a log that may grow. */
 const POLL_MS = 300;
 
 export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }, [job = ''], options) => {
@@ -37,9 +37,7 @@ export const logs: Action<LogsOptions> = async ({ output, json: asJson, client }
   if (!asJson && last !== null) await noteFailure(engine, { job, last, output });
 };
 
-/**
- * Why the attempt failed, on standard error; with the end of its standard error where that was not what was asked for.
- */
+/** Reason of a failed attempt on standard error, with the end of its own standard error unless that was asked for. */
 async function noteFailure(
   engine: Client,
   { job, last, output }: { readonly job: string; readonly last: LogView; readonly output: Output },
@@ -50,7 +48,7 @@ async function noteFailure(
   if (last.stream === 'stderr' || last.merged) return;
   const query = { stage: last.stage, task: last.index };
   const [failure] = (await engine.get<FailureList>(routes.failures(job), query)).items;
-  // Of an earlier attempt only the reason is known here.
+  // The reason of an earlier attempt is not known here.
   if (failure?.attempt !== last.number) return;
   if (failure.stderr === null) output.note('it wrote nothing to standard error');
   else
@@ -68,8 +66,8 @@ type LogQuery = Query & { readonly attempt: number | undefined };
 type Piece = { readonly started: number } | LogView;
 
 /**
- * One attempt's log from its beginning; where it is followed, on through the attempts that an interruption makes, until
- * the task's last attempt has ended and the job will start no other. `waits`: null when not following; else called
+ * One attempt's log from its beginning; where it is followed, on through the attempts that come to decide the task,
+ * until the deciding one has ended and the job will start no other. `waits`: null when not following; else called
  * once when there is nothing to read yet.
  */
 async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => void) | null): AsyncGenerator<Piece> {
@@ -78,6 +76,7 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
   let told = false;
   let offset = 0;
   let number: number | null = null;
+  const seen = new Set<number>();
   for (;;) {
     const view = await read(engine, job, { ...query, attempt: query.attempt ?? number ?? undefined, offset }, follow);
     if (view === null) {
@@ -87,22 +86,26 @@ async function* pieces(engine: Client, job: string, of: LogQuery, waits: (() => 
       continue;
     }
     if (number === null) number = view.number;
+    seen.add(number);
     if (view.text !== '' || (offset === 0 && view.ended)) yield view;
     offset = view.nextOffset;
     if (offset < view.totalBytes) continue;
     if (!follow || (view.ended && (of.attempt !== undefined || (view.latest && (await taskIsOver(engine, job, view))))))
       return;
-    if (view.ended && !view.latest) {
-      number = view.number + 1;
+    const next = view.ended && !view.latest ? await read(engine, job, { ...query, offset: 0 }, follow) : null;
+    if (next !== null && !seen.has(next.number)) {
+      number = next.number;
       offset = 0;
       yield { started: number };
       continue;
     }
+    // An attempt that was read before decides: nothing more is to come.
+    if (next?.ended === true && (await taskIsOver(engine, job, view))) return;
     await delay(POLL_MS);
   }
 }
 
-/** Null when following and the task has not started yet. */
+/** Log of a task's attempt. Null when following a task that has not started. */
 async function read(engine: Client, job: string, query: Query, follow: boolean): Promise<LogView | null> {
   try {
     return await engine.get<LogView>(routes.logs(job), query);
@@ -118,7 +121,10 @@ async function jobIsOver(engine: Client, job: string): Promise<boolean> {
   return finishedAt !== null;
 }
 
-/** A failure may be tried again; a task that used up its retries ends its job, so the job's state tells. */
+/**
+ * True once the task has no further attempt. A failed task may be tried again; the job's state tells that its retries
+ * are used up.
+ */
 async function taskIsOver(engine: Client, job: string, view: LogView): Promise<boolean> {
   const { items } = await engine.get<AttemptList>(routes.attempts(job), { stage: view.stage, task: view.index });
   if (items.some((a) => a.outcome === 'succeeded')) return true;

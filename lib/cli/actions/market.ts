@@ -4,7 +4,7 @@ import picocolors from 'picocolors';
 import type { Plot } from 'simple-ascii-chart';
 import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, isoOf, raw } from '../../kernel/units.ts';
-import { vcpusOf, type Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../market/catalogue.ts';
 import {
   DEFAULT_MARKET_DAYS,
@@ -51,7 +51,7 @@ export async function catalogueOption(path: string | undefined): Promise<{ catal
   return { catalogue: await (await import('../../drivers/local/market/catalogue.ts')).catalogueFromFile(path) };
 }
 
-/** Redraws one line on a terminal; writes nothing elsewhere. */
+/** Progress on one line of a terminal, redrawn; elsewhere nothing is written. */
 function progressOf(streams: MarketStreams): {
   readonly onProgress?: (p: ImportProgress) => void;
   readonly clear: () => void;
@@ -67,7 +67,7 @@ function progressOf(streams: MarketStreams): {
   };
 }
 
-/** Where nobody can ask for it, nothing is stopped. */
+/** Signals for callers that have none: nothing stops. */
 const UNASKED: SignalSource = { on: () => undefined, off: () => undefined };
 
 export const stoppable = <T>(
@@ -189,7 +189,7 @@ interface PoolRow {
   /** Share of the time with the price above on-demand; with capacity. */
   readonly aboveOnDemand: number;
   readonly available: number;
-  /** Passages of on-demand and losses of capacity. */
+  /** Number of times that the price passes on-demand or capacity ends. */
   readonly interruptions: number;
 }
 
@@ -247,7 +247,7 @@ function windowOf(trace: MarketTrace, options: ShowFlags): Window {
   };
   if (window.fromMs < window.toMs) return window;
   throw new EbbError('usage', {
-    what: 'nothing of the market lies between --from and --to',
+    what: 'the market has no data between --from and --to',
     got: `${new Date(options.from ?? window.fromMs).toISOString()} to ${new Date(options.to ?? window.toMs).toISOString()}`,
     allowed: `${isoOf(trace.startMs)} to ${isoOf(trace.endMs)}`,
   });
@@ -268,7 +268,7 @@ function selected(trace: MarketTrace, patterns: readonly string[] | undefined): 
 
 function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
   const { pool } = s;
-  const onDemand = raw(pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(pool);
   const profile = profilePrices(trace.prices(pool.id), onDemand, window);
   const steps = trace.availability(pool.id);
   const quantile = (p: number): number | null =>
@@ -291,7 +291,7 @@ function poolRow(trace: MarketTrace, s: PoolSeries, window: Window): PoolRow {
   };
 }
 
-/** Rows that still fit a screen or two; the others are counted. */
+/** Most rows in the table; the rest is counted. */
 const TABLE_ROWS = 60;
 
 function poolTable(rows: readonly PoolRow[], coloured: boolean, width: number): string {
@@ -339,28 +339,28 @@ async function writeCharts(trace: MarketTrace, drawn: readonly PoolSeries[], opt
 }
 
 const CHART_HEIGHT = 8;
-/** Columns that the chart's own axis takes. */
+/** Columns of the chart's own axis. */
 const AXIS_COLUMNS = 14;
 
-interface Look {
+interface ChartStyle {
   readonly coloured: boolean;
   /** Width of the plot itself. */
   readonly columns: number;
 }
 
-/** A terminal of unknown width (also: 0 columns) is taken as 100 wide. */
+/** Width of a chart. A terminal of unknown width (also: 0 columns) counts as 100 wide. */
 function chartColumns(streams: MarketStreams): number {
   const width = streams.stdout.columns ?? 0;
   return Math.max(40, Math.min(120, (width > 0 ? width : 100) - AXIS_COLUMNS));
 }
 
 /**
- * A pool's highest price per column, the on-demand line, and below it when capacity was missing or the instance taken.
+ * Chart of a pool: its highest price per column, the on-demand line, and marks for missing capacity and lost instances.
  */
-function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): string {
-  const { columns } = look;
+function textChart(s: PoolSeries, window: Window, plot: Plot, style: ChartStyle): string {
+  const { columns } = style;
   const stepMs = (window.toMs - window.fromMs) / columns;
-  const onDemand = raw(s.pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(s.pool);
   const price: [number, number][] = [];
   let held: number | null = null;
   let next = 0;
@@ -388,7 +388,7 @@ function textChart(s: PoolSeries, window: Window, plot: Plot, look: Look): strin
       yRange: [0, top * 1.05],
       hideXAxisTicks: true,
       formatter: (value, { axis }) => (axis === 'y' ? value.toFixed(3) : ''),
-      ...(look.coloured ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] } : {}),
+      ...(style.coloured ? { color: ['ansiCyan', 'ansiYellow'] as const satisfies ['ansiCyan', 'ansiYellow'] } : {}),
     },
   ).trimEnd();
   const from = day(window.fromMs);

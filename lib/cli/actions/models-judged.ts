@@ -23,7 +23,7 @@ import { judgementText, trainingText } from '../views/model-views.ts';
 import { noneInUse, placesOf } from './models.ts';
 import type { DrawnOptions, EvaluateOptions, TrainOptions } from '../flags/model-flags.ts';
 
-/** Random instants: of prices per market, of capacity per pool. */
+/** Default numbers of random instants: prices per market, capacity per pool. */
 const USUAL = { price: { train: 50_000, evaluate: 20_000 }, capacity: { train: 3000, evaluate: 3000 } } as const;
 
 export const evaluate: Action<EvaluateOptions> = async (context, [named], options) => {
@@ -42,7 +42,7 @@ export const evaluate: Action<EvaluateOptions> = async (context, [named], option
   else output.line(judgementText(output, judgement));
 };
 
-/** What was named, else the version in use; then the one in use, where it is another. */
+/** Candidates: the named version, or the one in use; then the one in use if it is another. */
 async function candidatesOf(
   { world }: Context,
   places: ModelPlaces,
@@ -58,7 +58,7 @@ async function candidatesOf(
     ? { name: basename(folder), folder }
     : await versionAsCandidate(places, named);
   if (used === null || used.folder === wanted.folder) return [wanted];
-  // A folder may have the name of the version that it is to follow.
+  // A folder may have the same name as the version in use.
   return [wanted.name === used.name ? { ...wanted, name: folder } : wanted, used];
 }
 
@@ -72,20 +72,17 @@ async function versionAsCandidate(places: ModelPlaces, version: string): Promise
   return { name: version, folder };
 }
 
-/**
- * Whose instances tell of capacity, where they are asked of an engine elsewhere; null: of that of --dir, or of
- * nobody's.
- */
+/** Source of capacity records: a remote engine; null: --dir or none. */
 const toldBy = ({ risk, markets, ...options }: DrawnOptions): string | null =>
   risk === 'capacity' && markets === undefined ? elsewhere(options) : null;
 
-/** Versions lie on this machine, whoever tells what they are made of. */
+/** Folders of versions: always on this machine, even with records of a remote engine. */
 const placesFor = (context: Context, options: DrawnOptions) =>
   toldBy(options) === null
     ? placesOf(context, options)
     : modelPlaces(resolve(context.world.cwd, options.dir), options.risk);
 
-/** The histories that were named, else what the engine has seen that was named, else that of --dir. */
+/** Source of the data: named histories, else the named remote engine, else --dir. */
 async function drawnFrom(context: Context, options: DrawnOptions): Promise<Drawing['from']> {
   const dir = resolve(context.world.cwd, options.dir);
   const { markets, risk } = options;
@@ -121,7 +118,7 @@ async function tracesOf(
   return sources;
 }
 
-/** As they are drawn. */
+/** Notes while drawing data. */
 const drawingNotes =
   ({ output }: Context) =>
   ({ source, rows }: DatasetProgress): void =>
@@ -135,7 +132,7 @@ export const train: Action<TrainOptions> = async (context, _args, options) => {
   if (options.risk === 'capacity' && options.model === 'lstm') throw noSequence();
   const at = new Date().toISOString();
   const version = await freeName(places, options.name, `${at.slice(0, 10)}-${options.model}`);
-  // What a version that is taken would be added to: damaged, it is refused before the work and not after.
+  // A damaged file of choices is refused before the work: the new version would be added to it.
   knownChoices(places.own);
   const current = await usedIn(places);
   const from = await endedByStop(output, STOPPED, () => drawnFrom(context, options));
@@ -168,7 +165,7 @@ const noSequence = (): EbbError =>
     next: 'train trees: leave out --model lstm',
   });
 
-/** The name that was given, else the usual one, numbered where there is such a version already. Throws `usage`. */
+/** Name of the new version: as given, else the usual one with a number if it is taken. Throws `usage`. */
 async function freeName({ own, shipped }: ModelPlaces, given: string | undefined, usual: string): Promise<string> {
   const isTaken = (name: string): boolean =>
     [own, shipped].some((place) => place !== null && existsSync(join(place, name)));
@@ -181,6 +178,6 @@ async function freeName({ own, shipped }: ModelPlaces, given: string | undefined
   throw new EbbError('usage', {
     what: '--name cannot be the name of the new version',
     got: given,
-    allowed: 'letters, digits, `_`, `.` and `-`, and no version that is there: see `ebb models list`',
+    allowed: 'letters, digits, `_`, `.` and `-`, and no existing version: see `ebb models list`',
   });
 }

@@ -15,7 +15,7 @@ import { driftText } from '../views/drift.ts';
 import { historyTable, inUseText, modelPage, modelsTable, SETTING } from '../views/model-views.ts';
 import type { ListOptions, ShowOptions, UseOptions } from '../flags/model-flags.ts';
 
-/** Versions lie on this machine, also those of a deployment: before it is deployed. */
+/** Folders of versions: on this machine, also for a deployment, which gets them when it is deployed. */
 export const placesOf = ({ world }: Context, options: { readonly dir: string; readonly risk: Risk }) => {
   refuseElsewhere(
     options,
@@ -36,7 +36,7 @@ export const list: Action<ListOptions> = async (context, _args, options) => {
 
 const NO_ENGINE = 'Drift: no engine has worked in this directory';
 const DRIFT_PAGE = { whose: 'forecasts of this version', limit: 10, rest: 0 } as const;
-/** Whoever forecasts prices joins capacity to them. */
+/** Drift of price forecasts includes capacity losses. */
 const DRIFT_RISK: Record<Risk, DriftRisk> = { price: 'any', capacity: 'capacity' };
 
 export const show: Action<ShowOptions> = async (context, [version], options) => {
@@ -46,7 +46,7 @@ export const show: Action<ShowOptions> = async (context, [version], options) => 
   const wanted = await versionNamed(places, version ?? usedIn(library.inUse, options.risk));
   const model = library.models.find((m) => m.version === wanted.version);
   if (model === undefined) {
-    throw new EbbError('not-found', { what: 'the version is not there any more', got: wanted.version });
+    throw new EbbError('not-found', { what: 'the version no longer exists', got: wanted.version });
   }
   const check = await checkVersion(model.folder, options.risk);
   const risk = DRIFT_RISK[options.risk];
@@ -65,7 +65,7 @@ function usedIn(inUse: InUse, risk: Risk): string {
   throw new EbbError('not-found', { what: inUse.what, next: 'remove it, or name a version: see `ebb models list`' });
 }
 
-/** Of prices versions come with the program, of capacity none do. */
+/** Error for a risk without a model. Price models come with the program, capacity models do not. */
 export const noneInUse = (risk: Risk): EbbError =>
   new EbbError('not-found', {
     what: 'no version of the model is in use',
@@ -91,7 +91,7 @@ export const use: Action<UseOptions> = async (context, [version], options) => {
   if (version === undefined) {
     if (current === undefined) {
       throw new EbbError('conflict', {
-        what: `there is no choice to take back: ${inUseText(await modelInUse(places), options.risk)}`,
+        what: `no choice to undo: ${inUseText(await modelInUse(places), options.risk)}`,
         next: 'choose one with `ebb models use VERSION`',
       });
     }
@@ -109,7 +109,7 @@ export const use: Action<UseOptions> = async (context, [version], options) => {
   }
 };
 
-/** A version that cannot be asked is not chosen: what forecasts without a model would take its place. */
+/** Throws for a version that cannot be loaded: choosing it would silently leave forecasts without a model. */
 async function mustBeWhole(places: ReturnType<typeof modelPlaces>, version: string, risk: Risk): Promise<void> {
   const check = await checkVersion((await versionNamed(places, version)).folder, risk);
   if (check.kind === 'whole') return;

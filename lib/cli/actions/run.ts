@@ -22,7 +22,8 @@ import { readJobSources, type JobSource } from '../job-source.ts';
 import { watchJobs } from '../monitor.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
-import { difference, readRun, sumOf, writeRun, type Spent } from '../run-record.ts';
+import { minusMoney, sumOfMoney, type Money } from '../../api/money.ts';
+import { readRun, writeRun } from '../run-record.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
 import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
@@ -30,16 +31,16 @@ import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 import type { RunOptions } from '../flags/engine-flags.ts';
 
-/** Wall time between two looks at something that is about to end. */
+/** Wall time between two polls of something that is about to end. */
 const POLL_MS = 100;
-/** Wall time between two looks at whether there is room on the disk. */
-const LOOK_MS = 500;
-/** Longest wall time that a second Ctrl-C waits for processes to be gone. */
+/** Wall time between two polls of the free disk space. */
+const ROOM_POLL_MS = 500;
+/** Longest wall time that a second Ctrl-C waits for processes to end. */
 const AT_ONCE_MS = 3_000;
 
 /**
- * `ebb run`: an engine for these jobs alone. Its exit code says how they ended (lib/kernel/errors.ts): the worst of
- * failed, late and cancelled.
+ * `ebb run`: an engine for these jobs alone. The exit code is the worst of failed, late and cancelled
+ * (lib/kernel/errors.ts).
  */
 export const run: Action<RunOptions> = async (context, files, options) => {
   const { world } = context;
@@ -53,7 +54,7 @@ export const run: Action<RunOptions> = async (context, files, options) => {
   }
   const sources = await readJobSources(files, world);
   const { openEmbedded } = await import('../compose.ts');
-  // Nobody would wait for the jobs any more, nor hear a signal.
+  // Nothing would wait for the jobs or hear a signal any more.
   const onInterrupted = (afterS: number): void => {
     const next = `the jobs are kept; go on with: ${resumeCommand(options.dir, world.env)}`;
     context.output.note(`error: ebb run did not come back from its own work within ${afterS} s\n  next:    ${next}`);
@@ -63,6 +64,7 @@ export const run: Action<RunOptions> = async (context, files, options) => {
   const engine: Embedded = await endedByStop(context.output, NOT_BEGUN, () =>
     openEmbedded({
       ...embeddedOptions(options, world.cwd, options.dumpModel),
+      resumes: resume && sources.length === 0,
       ...(world.isOwn === true && { onInterrupted }),
     }),
   );
@@ -77,9 +79,9 @@ interface Order {
   readonly context: Context;
   readonly sources: readonly JobSource[];
   readonly resume: boolean;
-  /** As the user wrote it. */
+  /** Path as the user wrote it. */
   readonly dir: string;
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string;
 }
 
@@ -121,25 +123,25 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
   }
 }
 
-/** Looks in a row at which nothing runs: the engine may just have started something when the first one is made. */
-const LOOKS_WITHOUT_WORK = 3;
+/** Polls in a row without a running task: at the first one the engine may be starting something. */
+const POLLS_WITHOUT_WORK = 3;
 
 /**
- * Rejects with `store.full` once the disk budget is used up and the last task that ran has ended: nothing that this
- * process waits for makes room any more. Never settles otherwise.
+ * Rejects with `store.full` once the disk budget is used up and no task runs: nothing would make room any more. Never
+ * settles otherwise.
  */
 async function outOfRoom(client: Client, dir: string, signal: AbortSignal): Promise<never> {
-  for (let looks = 0; looks < LOOKS_WITHOUT_WORK;) {
-    await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
+  for (let polls = 0; polls < POLLS_WITHOUT_WORK;) {
+    await delay(ROOM_POLL_MS, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return NEVER;
     const { disk } = await client.get<HealthView>(routes.health);
     if (disk?.level !== 'used-up') {
-      looks = 0;
+      polls = 0;
       continue;
     }
     const { items } = await client.get<JobList>(routes.jobs, { state: ['pending', 'running'], limit: 1000 });
-    looks = items.length > 0 && items.every((job) => job.tasks.running === 0) ? looks + 1 : 0;
-    if (looks < LOOKS_WITHOUT_WORK) continue;
+    polls = items.length > 0 && items.every((job) => job.tasks.running === 0) ? polls + 1 : 0;
+    if (polls < POLLS_WITHOUT_WORK) continue;
     throw new OutOfRoom('store.full', { what: diskText(disk, disk.level, dir), next: diskWayOut(disk, dir) });
   }
   return NEVER;
@@ -149,7 +151,7 @@ const NEVER = new Promise<never>(() => undefined);
 
 class OutOfRoom extends EbbError {}
 
-/** The jobs are kept: what stands in the way is said with how to go on once it is gone. */
+/** The error with the command that resumes: the jobs are kept. */
 function withWayOn(error: EbbError, { context, dir }: Order): EbbError {
   if (error.code !== 'store.full') return error;
   const wayOut = error instanceof OutOfRoom ? `${error.facts.next};` : 'free some space,';
@@ -157,7 +159,7 @@ function withWayOn(error: EbbError, { context, dir }: Order): EbbError {
   return new EbbError(error.code, { ...error.facts, next });
 }
 
-/** Jobs to go on with. Without --resume there must be none: they would run unasked, and on this run's bill. */
+/** Unfinished jobs to resume. Without --resume there must be none: they would run unasked, at this run's cost. */
 async function unfinished(client: Client, { resume, dir, sources, context }: Order): Promise<string[]> {
   const open = await unfinishedJobs(client);
   if (!resume && open.length > 0) {
@@ -175,13 +177,13 @@ async function unfinished(client: Client, { resume, dir, sources, context }: Ord
   }
   if (resume) {
     context.output.note(await goingOn(client, open.length, dir));
-    // What held them may be mended since; else they are held again, and say so.
+    // The cause may be mended by now. If not, they are held again with its message.
     for (const { id, state } of open) if (state === 'held') await client.post(routes.release(id));
   }
   return open.map((j) => j.id);
 }
 
-/** All or none: when one is refused, those before it are taken back. */
+/** All or none: a refusal withdraws the jobs submitted before. */
 async function submitAll(engine: Embedded, { sources, context }: Order): Promise<string[]> {
   const submitted: string[] = [];
   try {
@@ -210,12 +212,12 @@ async function takeBack(engine: Embedded, jobs: readonly string[]): Promise<void
 
 interface Interruptible {
   readonly signal: AbortSignal;
-  /** Waits for a stop that was asked for; its exit code, or null when none was. */
+  /** Waits for a stop that was requested. Exit code, or null without one. */
   finished(): Promise<number | null>;
   unlisten(): void;
 }
 
-/** First Ctrl-C: save, give back, say how to go on. Second: end at once. */
+/** First Ctrl-C: save, release instances, print how to resume. Second: end at once. */
 function interruptible(engine: Embedded, { context, dir }: Order): Interruptible {
   const abort = new AbortController();
   let stopped: Promise<number> | null = null;
@@ -233,25 +235,25 @@ function interruptible(engine: Embedded, { context, dir }: Order): Interruptible
       context.output.note(`stopped; nothing is left running. Go on with: ${resumeCommand(dir, context.world.env)}`);
       return code;
     });
-    // Who waits for it is `finished`, a moment later; an error is seen there.
+    // `finished` waits for it a moment later and sees an error.
     stopped.catch(() => undefined);
     abort.abort();
   });
   return { signal: abort.signal, finished: async () => stopped, unlisten };
 }
 
-/** After the last job the engine gives its instances back; then their bills are final. */
+/** Waits for the release of all instances; their bills are then final. */
 async function instancesGone(client: Client): Promise<void> {
   while ((await client.get<InstanceList>(routes.instances, { live: true, limit: 1 })).items.length > 0) {
     await delay(POLL_MS);
   }
 }
 
-/** `before`: null where it is not known; then only what the jobs themselves cost can be told. */
+/** `before`: costs before this run. Null if unknown: only the cost of the jobs themselves is then reported. */
 async function results(
   client: Client,
   ids: readonly string[],
-  { before, refundedUsd }: { readonly before: Spent | null; readonly refundedUsd: number },
+  { before, refundedUsd }: { readonly before: Money | null; readonly refundedUsd: number },
 ): Promise<RunResult> {
   const jobs: JobResult[] = [];
   for (const id of ids) {
@@ -267,7 +269,7 @@ async function results(
   const times = jobs
     .flatMap(({ job }) => [job.submittedAt, job.finishedAt ?? job.submittedAt])
     .map((t) => Date.parse(t));
-  const spent = before === null ? sumOf(jobs.map((j) => j.cost.total)) : difference(total, before);
+  const spent = before === null ? sumOfMoney(jobs.map((j) => j.cost.total)) : minusMoney(total, before);
   const ended = await all<InstanceView>(client, routes.instances, { live: false, limit: 1000 });
   const isLost = (i: InstanceView): boolean =>
     i.endCause === 'interrupted' && Date.parse(i.requestedAt) >= Math.min(...times);

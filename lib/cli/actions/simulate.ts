@@ -2,14 +2,15 @@ import { EbbError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { VERSION } from '../../drivers/local/engine/version.ts';
 import { SIMULATED_LIMIT } from '../../drivers/sim/simulation.ts';
 import { compare } from '../../report/comparison.ts';
+import { inHindsight } from '../../report/hindsight.ts';
 import { refusalsOf } from '../../report/details.ts';
 import { pricesOf } from '../../report/prices.ts';
 import type { Action, Context } from '../context.ts';
 import { json } from '../output.ts';
 import { commandOf } from '../simulation/command-line.ts';
 import { marketOf } from '../simulation/compose-simulation.ts';
-import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/order.ts';
-import { ordersOf } from '../simulation/orders.ts';
+import type { RunOrder, RunResult, WorkloadFacts } from '../simulation/run-order.ts';
+import { ordersOf } from '../simulation/make-orders.ts';
 import { runAll, type Ran } from '../simulation/pool.ts';
 import { showProgress } from '../simulation/progress.ts';
 import { writeWhole } from '../simulation/targets.ts';
@@ -18,7 +19,7 @@ import { simulationSummary } from '../views/simulation-summary.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
 import type { Comparison } from '../../report/figures.ts';
 
-/** The made-up market is small on purpose; a market for other needs is made in a moment. */
+/** Hint: the generated market is small on purpose. */
 const OTHER_MARKET =
   'the made-up market has machines of 2 to 16 vCPUs and no GPUs. For others make a market and name it, e.g. ' +
   '`ebb market generate --types g4dn.2xlarge,g4dn.12xlarge,g5.48xlarge -o gpus.ebbmarket`, then --market gpus.ebbmarket; or ' +
@@ -26,8 +27,8 @@ const OTHER_MARKET =
 const NOT_BEGUN = 'stopped: no simulation had begun';
 
 /**
- * `ebb simulate`: presets x windows x seeds, in parallel, compared. Where not one job was done the exit code is what
- * `ebb run` would have for it: that of the refusal, else of a failed job.
+ * `ebb simulate`: presets x windows x seeds, in parallel, compared. If no job was done, the exit code is that of `ebb
+ * run`: of the refusal, else of a failed job.
  */
 export const simulate: Action<SimulateOptions> = async (context, _args, options) => {
   const { orders, report: path } = await endedByStop(context.output, NOT_BEGUN, () =>
@@ -46,10 +47,12 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
   } finally {
     progress.close();
   }
-  const { results, failure } = ran;
-  // After a failure only what had come to its end by then is worth a report.
+  const { failure } = ran;
+  const foreseen = inHindsight(ran.results.map((r) => r.outcome));
+  const results = ran.results.map((result, i) => ({ ...result, outcome: foreseen[i] ?? result.outcome }));
+  // After a failure only simulations that ended deserve a report.
   const worth = failure === null ? results.length > 0 : results.some((r) => r.outcome.ended !== 'aborted');
-  // Still listening: a signal that ended the process while the file is written would leave a part of it.
+  // Signals are still handled: a signal that killed the process now would leave half a file.
   if (worth) await report(context, { options, orders, results, path });
   else if (failure === null) context.output.note('nothing to report: no simulation had begun');
   unlisten();
@@ -67,12 +70,12 @@ function exitOf(results: readonly RunResult[]): number {
 const isErrorCode = (code: string | undefined): code is ErrorCode =>
   code !== undefined && Object.hasOwn(ERROR_CODES, code);
 
-/** What was asked for and what came of it. */
+/** Orders and results. */
 interface Done {
   readonly options: SimulateOptions;
   readonly orders: readonly RunOrder[];
   readonly results: readonly RunResult[];
-  /** Where the HTML goes; null: nowhere. */
+  /** File of the HTML report; null: none. */
   readonly path: string | null;
 }
 
@@ -82,7 +85,7 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
     results.map((r) => r.outcome),
     orders.map((o) => o.preset),
   );
-  // Hours may have gone into the figures: a page that cannot be written any more does not take them along.
+  // The figures may have taken hours: a page that cannot be written must not lose them.
   const unwritten = path === null ? null : await writeReport(path, { ...done, comparison }).then(() => null, asKnown);
   const { workload, marketNotes = [] } = results[0] ?? {};
   const refusals = refusalsOf(results.map((r) => r.outcome));
@@ -102,7 +105,7 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
   if (unwritten !== null) throw unwritten;
 }
 
-/** Whether the market has no machine for some job, however many vCPUs may run at once. */
+/** True if the market has no machine for some job, whatever the vCPU limit. */
 const lacksMachines = ({ outcome }: RunResult): boolean =>
   outcome.refused.some((r) => r.code === 'job.unplaceable' && !r.next.includes(SIMULATED_LIMIT));
 
@@ -111,7 +114,7 @@ function asKnown(error: unknown): EbbError {
   throw error;
 }
 
-/** Throws EbbError where it cannot be written. */
+/** Throws EbbError if the file cannot be written. */
 async function writeReport(
   path: string,
   { options, orders, results, comparison }: Done & { readonly comparison: Comparison },
@@ -137,7 +140,7 @@ async function writeReport(
   writeWhole(path, text);
 }
 
-/** What the reader left out, changed and could not use: for people. */
+/** Findings of the reader for people: lines left out, changed or unusable. */
 function findingsOf({ report }: WorkloadFacts): readonly string[] {
   const counted = (what: ReadonlyMap<string, number>): string[] => [...what].map(([why, n]) => `${why}: ${n}`);
   const bad = report.bad.first.map(placed);
@@ -150,7 +153,7 @@ function findingsOf({ report }: WorkloadFacts): readonly string[] {
   ];
 }
 
-/** A whole file has no line, and what is wrong in a job file says where by itself. */
+/** One finding with its place. Findings on whole files have no line; those in job files name it themselves. */
 function placed({ file, line, what }: WorkloadFacts['report']['bad']['first'][number]): string {
   if (line > 0) return `${file}:${line}: ${what}`;
   return what.startsWith(file) ? what : `${file}: ${what}`;

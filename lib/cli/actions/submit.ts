@@ -14,14 +14,14 @@ import { text } from '../views/text-table.ts';
 import { counting, type Counting } from '../views/counting.ts';
 import type { SubmitOptions } from '../flags/job-flags.ts';
 
-/** Of more jobs than these only the sum is told, besides what is wrong. */
+/** Most jobs that are listed one by one; above it, only sums and errors are shown. */
 const MOST_LISTED = 100;
 const MOST_ERRORS = 20;
 const MOST_NOTES = 5;
 
 /**
- * Jobs are read before the first is sent: a typing error in the second file must not leave the first running. One job
- * is a request of its own, several are sent in batches (batches.ts).
+ * All files are read before the first is sent: an error in the second must not leave the first running. One job is one
+ * request, several are sent in batches (batches.ts).
  */
 export const submit: Action<SubmitOptions> = async (context, files, options) => {
   const { world, output, json: asJson, client } = context;
@@ -60,19 +60,19 @@ export const submitOne = (engine: Client, source: JobSource, key: string | undef
 
 interface Order {
   readonly sources: readonly (JobSource | BadSource)[];
-  /** Job number i is known as `key/i`. */
+  /** Common prefix of idempotency keys: job number i has `key/i`. */
   readonly key: string;
   readonly isChosen: boolean;
   readonly progress: Counting;
 }
 
-/** What became of one job. */
+/** Outcome of one job. */
 type Outcome = { readonly label: string } & (
   | { readonly result: BatchResult & { readonly outcome: 'created' | 'repeated' } }
   | { readonly error: EbbError; readonly result: BatchResult | null }
 );
 
-/** Resolves to the exit code: 0, or that of the first job that was refused. */
+/** Exit code: 0, or that of the first refused job. */
 async function submitAll(context: Context, order: Order): Promise<number> {
   const { output } = context;
   const { sources, key, progress } = order;
@@ -127,7 +127,7 @@ function placedIn(label: string, { code, facts }: EbbError): EbbError {
   return new EbbError(code, { ...facts, at: at === undefined ? label : `${label} ${at}` });
 }
 
-/** As a single submission is answered, and why those that were refused have no job. */
+/** JSON form: the answer to a single submission; refused jobs have a reason in place of a job. */
 function asData(of: Outcome): object {
   if ('error' in of && of.result === null) {
     const { code, facts } = of.error;
@@ -177,7 +177,7 @@ const answerIn = ({
 }: BatchResult & { readonly outcome: 'created' | 'repeated' }): SubmitAnswer[] =>
   job === null || admission === null ? [] : [{ outcome, job, admission }];
 
-/** Each note once, with the number of jobs that it is about. */
+/** Each note once, with its number of jobs. */
 function reportNotes(output: Output, answers: readonly SubmitAnswer[]): void {
   const jobs = new Map<string, number>();
   for (const { admission } of answers) {

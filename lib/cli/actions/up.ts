@@ -12,12 +12,12 @@ import { goingOn, unfinishedJobs } from '../unfinished.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import type { UpOptions } from '../flags/engine-flags.ts';
 
-/** Longest wall time that a second Ctrl-C waits for processes to be gone. */
+/** Longest wall time that a second Ctrl-C waits for processes to end. */
 const AT_ONCE_MS = 3_000;
 
 /**
- * `ebb up`: the engine until it is told to stop. Unlike `run` it leaves a clean stop resumable without a word: tasks
- * save, instances go back, and the next `up` on the same folder goes on.
+ * `ebb up`: the engine until it is told to stop. A stop saves tasks and releases instances; the next `up` on the folder
+ * resumes without a question, unlike `run`.
  */
 export const up: Action<UpOptions> = async (context, _args, options) => {
   const { world, output, json: asJson } = context;
@@ -78,7 +78,7 @@ export const up: Action<UpOptions> = async (context, _args, options) => {
   }
 };
 
-/** Before the engine is opened: nothing is made for a command line that cannot work. */
+/** Refuses a token that cannot work, before the engine is opened and makes files. */
 function checkToken({ token, world }: Context, options: UpOptions): void {
   if (options.token) {
     if (token !== null) checkExposure({ host: options.bind, token });
@@ -120,7 +120,7 @@ function tlsOf({ world }: Context, { tlsCert, tlsKey }: UpOptions): TlsFiles | n
   });
 }
 
-/** A home that cannot be written to takes away a convenience, not the engine. */
+/** Announcement of the engine in the user's home. A home that cannot be written to is not an error. */
 function announced({ output, world }: Context, engine: Parameters<typeof announce>[0]): () => void {
   try {
     return announce(engine, world.env);

@@ -28,7 +28,7 @@ export const watch: Action<object> = async ({ output, json: asJson, client }, [r
   } finally {
     unlisten();
   }
-  // Stopping to watch is not an interruption of anything.
+  // Leaving the display interrupts nothing.
   if (job === null || stop.signal.aborted) return 0;
   const ended = await engine.get<JobView>(routes.job(job.id));
   if (!asJson) {

@@ -10,7 +10,7 @@ export function addCompletion(program: Command, world: World, finish: (code: num
     .command('completion')
     .summary(SUMMARY)
     .description(
-      'Prints a script that completes commands, options, their values, files, and jobs of the engine that --url names. TAB asks `ebb` for what may follow; no word of the line is evaluated. Deployments on AWS are not asked for their jobs.',
+      'Prints a script that completes commands, options, their values, files, and jobs of the engine that --url names. TAB asks `ebb` for candidates; no word of the line is evaluated. Deployments on AWS are not asked for their jobs.',
     )
     .addArgument(
       new Argument('<shell>', 'shell to print the script for').choices(['bash', 'zsh', 'fish', 'powershell']),

@@ -3,7 +3,7 @@ import { lazily, type World } from '../context.ts';
 import { diskBytes, instantMs, path, port, positive, setting, vcpuCount, whole } from '../options.ts';
 import type { RunOptions, UpOptions } from '../flags/engine-flags.ts';
 
-/** No defaults here: an engine that goes on with unfinished work takes what is left out from its directory. */
+/** Options without defaults: an engine that resumes takes missing ones from its directory. */
 function engineOptions(command: Command): Command {
   return command
     .option(

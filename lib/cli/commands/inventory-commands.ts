@@ -4,7 +4,7 @@ import { whole } from '../options.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
 import { COST_KEYS } from '../../domain/costs.ts';
 
-/** Adds what shows capacity and money: cost, pools, instances, plans. */
+/** Adds commands on capacity and money: cost, pools, instances, plans. */
 export function addCapacity(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('cost')

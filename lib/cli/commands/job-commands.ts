@@ -3,7 +3,7 @@ import { lazily, type World } from '../context.ts';
 import { whole } from '../options.ts';
 import type { JobsOptions, LogsOptions, StatusOptions, SubmitOptions } from '../flags/job-flags.ts';
 
-/** Adds what works on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
+/** Adds commands on the jobs of a running engine: submit, jobs, status, watch, logs, cancel, release, explain. */
 export function addJobs(program: Command, world: World, finish: (code: number) => void): void {
   addSubmit(program, world, finish);
   addQuestions(program, world, finish);
@@ -81,14 +81,18 @@ function addLogs(program: Command, world: World, finish: (code: number) => void)
     .command('logs')
     .summary("print a task's output")
     .description(
-      'Prints what a task wrote: of its newest attempt, unless another is named. On a terminal colours are left out and control characters are shown; a file or a pipe (`| less -R`) gets them as written.',
+      'Prints what a task wrote: of the attempt that succeeded, else of its newest, unless another is named. On a terminal colours are left out and control characters are shown; a file or a pipe (`| less -R`) gets them as written.',
     )
     .argument('<job>', 'id or name')
     .addOption(new Option('--task <n>', 'index of the task').argParser(whole).default(0))
     .option('--stage <name>', 'stage of the task (needed when the job has several)')
-    .addOption(new Option('--attempt <n>', 'number of the attempt (default: the newest)').argParser(whole))
+    .addOption(
+      new Option('--attempt <n>', 'number of the attempt (default: the one that succeeded, else the newest)').argParser(
+        whole,
+      ),
+    )
     .option('--stderr', 'standard error instead of standard output')
-    .option('-f, --follow', 'go on until the task is over, through its next attempts too')
+    .option('-f, --follow', 'follow the task until it is over, through later attempts')
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb logs nightly-render --stage frames --task 7 --follow')
     .action(lazily<LogsOptions>(world, finish, async () => (await import('../actions/logs.ts')).logs));
@@ -98,7 +102,7 @@ function addChanges(program: Command, world: World, finish: (code: number) => vo
   program
     .command('cancel')
     .summary('stop a job')
-    .description('Stops a job: its running tasks are told to end, the others never start. What is done stays done.')
+    .description('Stops a job: its running tasks are stopped, the others never start. Finished tasks stay finished.')
     .argument('<job>', 'id or name')
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb cancel nightly-render')
@@ -108,7 +112,7 @@ function addChanges(program: Command, world: World, finish: (code: number) => vo
     .command('release')
     .summary('let a held job be decided on again')
     .description(
-      'Lets a held job be decided on again. The scheduler holds a job that keeps its decisions from being made, so that all others go on; `ebb status` says why. Should it do so again, it is held again.',
+      'Releases a held job for a new decision. The scheduler holds a job on which a decision fails, so that all others go on; `ebb status` shows why. If it fails again, the job is held again.',
     )
     .argument('<job>', 'id or name')
     .option('--json', 'print as JSON')

@@ -6,14 +6,12 @@ import type { DatasetFlags, GenerateFlags, ImportFlags, MarketStreams, ShowFlags
 const actions = () => import('../actions/market.ts');
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(',')];
 
-/**
- * `ebb market`: options and texts only; what a subcommand does, with the libraries it needs, is loaded when it runs.
- */
+/** `ebb market`: options and texts only. The code of a subcommand and its libraries are loaded when it runs. */
 export function marketCommand(
   streams: MarketStreams = { stdout: process.stdout, stderr: process.stderr, signals: process },
 ): Command {
   const market = new Command('market').description(
-    'Spot markets to rehearse on: convert real traces, generate markets, look at them.',
+    'Spot markets for rehearsals: convert real traces, generate markets, show them.',
   );
   addImport(market, streams);
   addGenerate(market, streams);

@@ -12,7 +12,7 @@ import type {
 
 const actions = () => import('../actions/models.ts');
 
-/** Adds `models`: trained forecasts of price losses, their versions and their life. */
+/** Adds `models`: trained forecasts of price losses and their versions. */
 export function addModels(program: Command, world: World, finish: (code: number) => void): void {
   const models = program
     .command('models')
@@ -26,7 +26,7 @@ export function addModels(program: Command, world: World, finish: (code: number)
   addChoosing(models, world, finish);
 }
 
-/** What every command here has: which directory’s versions, history and choices. */
+/** Adds the common option: the directory with versions, history and choices. */
 export const ofDirectory = (command: Command): Command =>
   command
     .option('--dir <path>', 'directory of the engine: its versions, its choices, its market', path, '.ebb')
@@ -84,7 +84,7 @@ function addJudging(models: Command, world: World, finish: (code: number) => voi
     ofDirectory(
       models
         .command('evaluate')
-        .summary('judge a version on the latest prices, beside the one in use and history')
+        .summary('judge a version on the latest prices, against the one in use and history')
         .description(
           'Draws hypothetical bids from the last quarter of the prices, at instants that no judged version has seen in training, and shows how well each forecast tells which were lost within the hour. Then, paired by days, by how much its Brier score over all horizons differs from that of the version in use and of history. Nothing is changed by it.',
         )

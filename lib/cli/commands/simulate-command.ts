@@ -5,7 +5,7 @@ import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
 const count = between(1, 10_000, 'a whole number', whole);
-/** More than any trace has. */
+/** Limit above the size of any trace. */
 const MOST_JOBS = 1_000_000_000;
 const jobCount = between(1, MOST_JOBS, 'a whole number', whole);
 const DAY_S = 86_400;
@@ -41,11 +41,11 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       'when the simulation ends, finished or not, ISO 8601 (default: when the work or the market ends)',
       instantMs,
     )
-    .option('--windows <n>', 'begin at so many times, spread evenly from --from to --to', count, 1)
-    .option('--seeds <n>', 'repeat with so many seeds; each has its own market where one is generated', count, 1)
+    .option('--windows <n>', 'number of start times, spread evenly from --from to --to', count, 1)
+    .option('--seeds <n>', 'number of seeds; each has its own market if it is generated', count, 1)
     .option('--seed <n>', 'the first seed (default: 1)', whole)
-    .option('--scale <x>', 'so many times the arrivals; below 1 a fraction of them', positive)
-    .option('--jobs-limit <n>', 'at most so many jobs', jobCount)
+    .option('--scale <x>', 'factor of the arrivals; below 1 a fraction of them', positive)
+    .option('--jobs-limit <n>', 'most jobs', jobCount)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)

@@ -14,7 +14,7 @@ export function addUpkeep(program: Command, world: World, finish: (code: number)
     .argument('<file>', 'file to write; it must not exist', path)
     .option('--dir <path>', 'folder of the engine', path, '.ebb')
     .option('--logs', 'the logs of tasks as well')
-    .option('--json', 'print what was saved as JSON')
+    .option('--json', 'print the saved parts as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb backup ebb-$(date +%F).backup')
     .action(lazily<BackupOptions>(world, finish, async () => (await import('../actions/upkeep.ts')).backup));
   program
@@ -25,7 +25,7 @@ export function addUpkeep(program: Command, world: World, finish: (code: number)
     )
     .argument('<file>', 'file that `ebb backup` wrote', path)
     .option('--dir <path>', 'folder to make; it must not exist, or be empty', path, '.ebb')
-    .option('--json', 'print what was restored as JSON')
+    .option('--json', 'print the restored parts as JSON')
     .addHelpText('after', '\nExample:\n  $ ebb restore ebb-2026-01-05.backup && ebb run --resume')
     .action(lazily<RestoreOptions>(world, finish, async () => (await import('../actions/upkeep.ts')).restore));
 }

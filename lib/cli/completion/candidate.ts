@@ -3,7 +3,7 @@ export interface Candidate {
   readonly about: string;
 }
 
-/** What the shell itself completes where there are no candidates. */
+/** Completion by the shell itself when there are no candidates. */
 export type Paths = 'files' | 'folders' | 'none';
 
 export interface Completion {

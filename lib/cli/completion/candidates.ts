@@ -6,10 +6,10 @@ import type { Candidate, Completion } from './candidate.ts';
 
 /** Longest description that is printed. */
 const MOST_ABOUT = 120;
-/** More than anybody reads; instance types alone are more than a thousand. */
+/** Most candidates printed: there are more than a thousand instance types. */
 const MOST_CANDIDATES = 400;
 
-/** What may stand at the cursor. `words` follow the program's name; the last one is begun at the cursor, or empty. */
+/** Candidates for the word at the cursor. `words` follow the program's name; the last one is begun, or empty. */
 export async function complete(program: Command, words: readonly string[], world: World): Promise<Completion> {
   const position = positionIn(program, words);
   const { candidates, paths } = await proposed(position, program, world);
@@ -36,7 +36,7 @@ async function proposed(position: Position, program: Command, world: World): Pro
       if (expects.argument.argChoices !== undefined) {
         return only(expects.argument.argChoices.map((value) => ({ value, about: '' })));
       }
-      // `help [command]`: commander's own.
+      // `help [command]`, a command of commander.
       if (command.name() === 'help') return only(commandsOf(program));
       return valuesOf(expects.argument.name(), position, world);
     case 'nothing':
@@ -49,7 +49,7 @@ const only = (candidates: readonly Candidate[]): Completion => ({ candidates, pa
 const commandsOf = (command: Command): Candidate[] =>
   visible(command).map((c) => ({ value: c.name(), about: c.summary() || c.description() }));
 
-/** Long names; a short one where it is what was typed. Flags that are there already are left out. */
+/** Long names of options, or short ones if one was typed. Options already on the line are left out. */
 function optionsOf({ command, current, given }: Position): Candidate[] {
   const isRepeatable = (o: Option): boolean => o.required || o.optional;
   return visibleOptions(command)
@@ -61,8 +61,8 @@ function optionsOf({ command, current, given }: Position): Candidate[] {
 }
 
 /**
- * The lines that the scripts of lib/cli/completion/scripts.ts read: `VALUE<tab>DESCRIPTION` for each candidate, then
- * `:files`, `:folders` or `:none`. Control characters never reach the terminal.
+ * Lines for the scripts of lib/cli/completion/scripts.ts: `VALUE<tab>DESCRIPTION` for each candidate, then `:files`,
+ * `:folders` or `:none`. Control characters never reach the terminal.
  */
 export function asLines({ candidates, paths }: Completion): string {
   const plain = (text: string): string =>

@@ -1,15 +1,14 @@
 import type { Argument, Command, Option } from 'commander';
 
-/*
- * The place of the cursor on an unfinished command line. Words are taken as typed: nothing is unquoted, expanded or
- * run.
+/**
+ * Position of the cursor on an unfinished command line. Words are taken as typed: nothing is unquoted, expanded or run.
  */
 
-/** What the word at the cursor can be. */
+/** Candidates for the word at the cursor, by kind. */
 export interface Position {
   /** The deepest command that the line names. */
   readonly command: Command;
-  /** The word at the cursor, up to the cursor; less `prefix`. */
+  /** Word at the cursor up to the cursor, without `prefix`. */
   readonly current: string;
   /** Text before `current` in the same word: `--preset=` of `--preset=eb`. */
   readonly prefix: string;
@@ -19,13 +18,13 @@ export interface Position {
     | { readonly kind: 'value'; readonly option: Option }
     | { readonly kind: 'argument'; readonly argument: Argument }
     | { readonly kind: 'nothing' };
-  /** Values of options given so far, by attribute name: the last one of each. */
+  /** Last value of each option given so far, by attribute name. */
   readonly given: ReadonlyMap<string, string>;
   /** Arguments given so far. */
   readonly args: readonly string[];
 }
 
-/** Reads the words after the program's name; the last one is the word at the cursor, empty where none is begun. */
+/** Reads the words after the program's name. The last one is at the cursor, and empty if none is begun. */
 export function positionIn(program: Command, words: readonly string[]): Position {
   const current = words.at(-1) ?? '';
   const line = new Line(program);
@@ -37,7 +36,7 @@ class Line {
   #command: Command;
   readonly #args: string[] = [];
   readonly #given = new Map<string, string>();
-  /** The option whose value the next word is, or can be. */
+  /** Option whose value the next word is, or can be. */
   #open: Option | null = null;
   #onlyArguments = false;
 
@@ -49,7 +48,7 @@ class Line {
     const isOption = !this.#onlyArguments && isOptionLike(word);
     if (this.#open !== null && (this.#open.required || !isOption)) {
       this.#given.set(this.#open.attributeName(), word);
-      // The first value of `--state <state...>` is required, more may follow.
+      // `--state <state...>` requires one value and allows more.
       if (!this.#open.variadic) this.#open = null;
       else if (isOption) this.#takeOption(word);
       return;
@@ -108,13 +107,13 @@ class Line {
 const isOptionLike = (word: string): boolean => word.startsWith('-') && word !== '-';
 const isFlag = (option: Option): boolean => !option.required && !option.optional;
 
-/** `--name=value` in its parts; a short option's value is a word of its own. */
+/** Name and value of `--name=value`. The value of a short option is a word of its own. */
 function parted(word: string): { readonly name: string; readonly value: string | null } {
   const at = word.startsWith('--') ? word.indexOf('=') : -1;
   return at === -1 ? { name: word, value: null } : { name: word.slice(0, at), value: word.slice(at + 1) };
 }
 
-/** A command and those above it: options of the program may come after the command. */
+/** A command and its parents: options of the program may follow the command. */
 function chain(command: Command): Command[] {
   const found: Command[] = [];
   for (let at: Command | null = command; at !== null; at = at.parent) found.push(at);
@@ -126,7 +125,7 @@ const optionOf = (command: Command, name: string): Option | undefined =>
     .flatMap((c) => c.options)
     .find((o) => o.long === name || o.short === name);
 
-/** Subcommands as help shows them, `help` among them. */
+/** Subcommands as in help, with `help` itself. */
 export const visible = (command: Command): readonly Command[] => command.createHelp().visibleCommands(command);
 
 const subcommand = (command: Command, word: string): Command | undefined =>
@@ -138,7 +137,7 @@ function argumentAt(command: Command, place: number): Argument | undefined {
   return registeredArguments[place] ?? (last?.variadic === true ? last : undefined);
 }
 
-/** Options that help shows, those of the commands above last. */
+/** Options as in help, those of parent commands last. */
 export function visibleOptions(command: Command): readonly Option[] {
   const help = command.createHelp();
   const all = chain(command)

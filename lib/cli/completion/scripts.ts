@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { EbbError } from '../../kernel/errors.ts';
 import { besideProgram } from '../../models/versions.ts';
 
-/*
- * Scripts that `ebb completion SHELL` prints. Each hands the words of the line to `ebb complete` as they were typed and
- * reads its lines (candidates.ts). No script evaluates, expands or splits a word of the line, a candidate or a
- * description: TAB on `ebb run $(rm x)` runs nothing. Each works without the shell's completion packages.
+/**
+ * Scripts that `ebb completion SHELL` prints. Each passes the words of the line as typed to `ebb complete` and reads
+ * its lines (candidates.ts).
+ * No script evaluates, expands or splits a word, a candidate or a description: TAB on `ebb run $(rm x)` runs nothing.
+ * Each works without the shell's completion packages.
  */
 
 const FILES = { bash: 'ebb.bash', zsh: 'ebb.zsh', fish: 'ebb.fish', powershell: 'ebb.ps1' } as const;

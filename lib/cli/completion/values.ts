@@ -8,11 +8,11 @@ import { routes } from '../routes.ts';
 import type { Position } from './position.ts';
 import type { Candidate, Completion } from './candidate.ts';
 
-/* Values that no `choices` of an option list: names of presets, settings, instance types, versions, jobs. */
+/** Values without fixed `choices`: names of presets, settings, instance types, versions and jobs. */
 
 type Values = (position: Position, world: World) => Promise<Completion> | Completion;
 
-/** An engine that does not answer within this time completes nothing: the shell waits meanwhile. */
+/** Longest wait for an engine: the shell waits meanwhile. A later answer completes nothing. */
 const ENGINE_WAIT_MS = 1_500;
 /** Newest jobs that are proposed. */
 const JOBS = 200;
@@ -23,7 +23,7 @@ const FOLDERS: Completion = { candidates: [], paths: 'folders' };
 const among = (candidates: readonly Candidate[]): Completion => ({ candidates, paths: 'none' });
 const words = (...values: readonly string[]): Completion => among(values.map((value) => ({ value, about: '' })));
 
-/** By attribute name of an option, or name of an argument. A name that is missing here completes nothing. */
+/** Values by attribute name of an option, or by name of an argument. Other names complete nothing. */
 const VALUES: Readonly<Record<string, Values>> = {
   // Paths.
   file: () => FILES,
@@ -60,7 +60,7 @@ const VALUES: Readonly<Record<string, Values>> = {
   type: async () => among(await instanceTypes()),
   types: async ({ current }) => among(inList(current, await instanceTypes())),
   version: async ({ given }, world) => among(await versions(given, world)),
-  // What the engine knows.
+  // Names that the engine knows.
   job: ({ command, given }, world) =>
     fromEngine(given, world, async (client) => jobNames(client, STATES[command.name()])),
   stage: ({ given, args }, world) =>
@@ -74,7 +74,7 @@ const VALUES: Readonly<Record<string, Values>> = {
       return items.map((j) => ({ value: j.owner, about: '' }));
     }),
 };
-/** States of the jobs that a command can do something with; any where none are named. */
+/** States of jobs that a command accepts; a missing command accepts any. */
 const STATES: Readonly<Record<string, readonly string[]>> = {
   cancel: ['pending', 'running', 'held'],
   release: ['held'],
@@ -82,7 +82,7 @@ const STATES: Readonly<Record<string, readonly string[]>> = {
 
 export async function valuesOf(name: string, position: Position, world: World): Promise<Completion> {
   const values = Object.hasOwn(VALUES, name) ? VALUES[name] : undefined;
-  // `--name` of the list of jobs is that of a job; elsewhere it is a new one.
+  // `--name` of `ebb jobs` is the name of a job; elsewhere it is a new name.
   if (name === 'name' && position.command.name() === 'jobs') return valuesOf('job', position, world);
   return values === undefined ? NOTHING : values(position, world);
 }
@@ -101,7 +101,7 @@ async function instanceTypes(): Promise<Candidate[]> {
     .map((value) => ({ value, about: '' }));
 }
 
-/** The next name of a list with commas: names that are in it already are left out. */
+/** Next name of a list with commas, without the names already in it. */
 function inList(current: string, all: readonly Candidate[]): Candidate[] {
   const before = current.slice(0, current.lastIndexOf(',') + 1);
   const used = new Set(before.split(','));
@@ -111,14 +111,14 @@ function inList(current: string, all: readonly Candidate[]): Candidate[] {
 async function settings(current: string): Promise<Candidate[]> {
   const { schedulerConfig } = await import('../../domain/config.ts');
   const { shape } = schedulerConfig;
-  // Presets are names, which the schema does not list.
+  // Names of presets are not in the schema.
   if (current.startsWith('preset=')) {
     return (await presets(false)).map(({ value, about }) => ({ value: `preset=${value}`, about }));
   }
   return keys(shape, current);
 }
 
-/** `key=` for each key of a schema; once a key is typed, its values where the schema lists them. */
+/** `key=` for each key of a schema. After a key its values, if the schema lists them. */
 function keys(shape: Readonly<Record<string, z.ZodType>>, current: string): Candidate[] {
   const at = current.indexOf('=');
   if (at === -1) {
@@ -129,7 +129,7 @@ function keys(shape: Readonly<Record<string, z.ZodType>>, current: string): Cand
   return schema === undefined ? [] : listed(schema).map((value) => ({ value: `${key}=${value}`, about: '' }));
 }
 
-/** Values that a schema lists: of an enumeration, or true and false. */
+/** Values listed by a schema: an enumeration, or true and false. */
 function listed(schema: z.ZodType): string[] {
   const described = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   if (described.type === 'boolean') return ['true', 'false'];
@@ -144,7 +144,7 @@ async function versions(given: Position['given'], world: World): Promise<Candida
   return found.map(({ version, from }) => ({ value: version, about: from }));
 }
 
-/** Names of jobs; the id where a name is not the only one. */
+/** Names of jobs; the id if several jobs have the name. */
 async function jobNames(client: Client, state: readonly string[] | undefined): Promise<Candidate[]> {
   const { items } = await client.get<JobList>(routes.jobs, { state, limit: JOBS });
   const times = Map.groupBy(items, (j) => j.name);
@@ -155,8 +155,8 @@ async function jobNames(client: Client, state: readonly string[] | undefined): P
 }
 
 /**
- * What an engine at an address answers in time; nothing where it does not. A deployment on AWS is not asked: each
- * request is paid for, and looks for credentials first.
+ * Answer of an engine at an address, or nothing if it is late. A deployment on AWS is not asked: each request costs
+ * money and looks for credentials first.
  */
 async function fromEngine(
   given: Position['given'],

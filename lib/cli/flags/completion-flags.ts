@@ -1,4 +1,4 @@
 export interface CompleteOptions {
-  /** The word at the cursor is not begun: for shells that drop empty arguments. */
+  /** No word is begun at the cursor: for shells that drop empty arguments. */
   readonly next?: boolean;
 }

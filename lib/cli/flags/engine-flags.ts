@@ -10,7 +10,7 @@ export interface EngineOptions {
   readonly vcpus?: number;
   /** Bytes. */
   readonly disk?: number;
-  /** File. */
+  /** Path of a file. */
   readonly settings?: string;
   readonly set?: Readonly<Record<string, unknown>>;
 }

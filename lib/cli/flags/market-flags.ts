@@ -1,11 +1,11 @@
 import type { Points } from '../../market/dataset.ts';
 import type { SignalSource } from '../signals.ts';
 
-/** Where a market command writes; the process's own streams unless a test gives others. */
+/** Streams of a market command; those of the process unless a test passes others. */
 export interface MarketStreams {
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean };
-  /** Where stop requests come from. Absent: there are none. */
+  /** Source of stop requests; absent: none. */
   readonly signals?: SignalSource;
 }
 
@@ -38,7 +38,7 @@ export interface ShowFlags {
   readonly html?: string;
   readonly catalogue?: string;
   readonly cache: string;
-  /** The program's --no-color; undefined where the command stands alone. */
+  /** Value of --no-color; undefined if the command stands alone. */
   readonly color?: boolean;
   readonly json?: boolean;
 }

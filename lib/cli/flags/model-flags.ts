@@ -14,12 +14,12 @@ export interface UseOptions extends DirOptions {
   readonly why?: string;
 }
 
-/** Of commands that draw bids from prices. */
+/** Options of commands that draw bids from prices. */
 export interface DrawnOptions extends DirOptions {
   readonly markets?: readonly string[];
   readonly catalogue?: string;
   readonly seed: number;
-  /** Absent: as many as the command usually draws. */
+  /** Number of draws; absent: the default of the command. */
   readonly instants?: number;
 }
 

@@ -2,6 +2,6 @@ export interface ConfigOptions {
   readonly presets?: boolean;
   readonly policies?: boolean;
   readonly schema?: boolean;
-  /** File. */
+  /** Path of a file. */
   readonly settings?: string;
 }

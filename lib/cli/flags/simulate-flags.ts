@@ -13,7 +13,7 @@ export interface SimulateOptions {
   readonly scale?: number;
   readonly jobsLimit?: number;
   readonly workloadOption?: Readonly<Record<string, unknown>>;
-  /** File. */
+  /** Path of a file. */
   readonly settings?: string;
   readonly set?: Readonly<Record<string, unknown>>;
   readonly vcpus?: number;

@@ -2,7 +2,7 @@ import { shellWord } from '../format.ts';
 import { jsonOrText } from '../options.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
-/** What decides what comes out, in the order in which it is shown. */
+/** Options that determine the result, in order of display. */
 const DECIDES = [
   'workload',
   'replay',
@@ -23,7 +23,7 @@ const DECIDES = [
   'setup',
 ] as const satisfies readonly (keyof SimulateOptions)[];
 
-/** The command line again, as far as it decides what comes out: to be pasted into a shell. */
+/** Command line with these options, for a shell. */
 export function commandOf(options: SimulateOptions): string {
   const words = DECIDES.flatMap((name): string[] => {
     const flag = `--${name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
@@ -38,9 +38,9 @@ export function commandOf(options: SimulateOptions): string {
   return ['ebb simulate', ...words].join(' ');
 }
 
-/** Text that would be read as something else is quoted. */
+/** Text of a setting, quoted if it would be read as another type. */
 const settingText = (value: unknown): string =>
   typeof value === 'string' && jsonOrText(value) === value ? value : JSON.stringify(value);
 
-/** What an option is where it is not given. */
+/** Defaults of options. */
 const UNSAID: Partial<Record<keyof SimulateOptions, unknown>> = { windows: 1, seeds: 1, setup: 0 };

@@ -18,23 +18,22 @@ import { FEATURES } from '../../market/features/names.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { openCapacity, openForecast, type OpenedCapacity, type OpenedForecast } from '../../models/preemption.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
+import { settingsUnder } from '../../policy/preset-chain.ts';
 import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
 import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
 import { outcomeOf } from '../../drivers/sim/outcome-of-run.ts';
+import { Admitted, referencesOf } from '../../drivers/sim/reference/references.ts';
 import { ORACLE_FORECAST } from '../../drivers/sim/true-interruptions.ts';
 import { simulate, type Progress } from '../../drivers/sim/simulation.ts';
 import { openWorkload } from '../../workload/open.ts';
 import type { StageTruth, WorkloadJob } from '../../workload/workload.ts';
 import { dollars, instant, plural } from '../format.ts';
-import type { RunOrder, RunResult, WorkloadFacts } from './order.ts';
+import type { RunOrder, RunResult, WorkloadFacts } from './run-order.ts';
 import { unwritten } from './targets.ts';
 import { usualStart } from './windows.ts';
 
-/**
- * Branch-and-bound nodes that a plan's solver may look at: it begins from a good plan, and rarely needs more than a
- * few.
- */
+/** Most branch-and-bound nodes of a plan's solver. It starts from a good plan and rarely needs more than a few. */
 const SOLVER_NODES = 50;
 
 export interface Watching {
@@ -55,6 +54,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const capacity = await capacityOf(config, order.dir);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const log = order.log === null ? null : new EventLog(order.log);
+  const admitted = new Admitted();
+  const setupS = seconds(order.setupS);
   try {
     const result = await simulate({
       trace,
@@ -71,14 +72,20 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       vcpus: order.vcpus,
       seed: order.seed,
       minGapS: seconds(order.minGapS),
-      setupS: seconds(order.setupS),
+      setupS,
+      ...(order.references && { onAdmitted: admitted.add }),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
       signal,
     });
     log?.finish();
     const { preset, seed, ownMarkets, marketSeed } = order;
-    const outcome = outcomeOf(result, { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs });
+    const of = { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs };
+    const scene = { trace, config, fromMs, toMs, setupS };
+    // A run that was cut short has done another part of its work than the references are of.
+    const isWhole = order.references && result.ended !== 'aborted';
+    const references = isWhole ? referencesOf(admitted.jobs, scene) : null;
+    const outcome = outcomeOf(result, { ...of, ...(references && { references }) });
     return {
       outcome,
       workload: source.facts(),
@@ -94,8 +101,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
 }
 
 /**
- * As the setting or the preset has it; `oracle` knows what will be taken when, which only a simulation can. Throws
- * `usage` where the model cannot be asked: history in its place would be another experiment.
+ * Price forecast of the setting or the preset. `oracle` knows future interruptions, in simulations only. Throws `usage`
+ * for a model that cannot be loaded: history in its place would be another experiment.
  */
 export async function forecastOf({
   preset,
@@ -118,7 +125,7 @@ export async function forecastOf({
   });
 }
 
-/** The same of capacity. */
+/** Capacity forecast, likewise. */
 async function capacityOf({ capacityForecast }: SchedulerConfig, dir: string): Promise<OpenedCapacity> {
   const opened = await openCapacity(capacityForecast, modelPlaces(dir, 'capacity'), CAPACITY_FEATURES);
   if (opened.refused === null) return opened;
@@ -129,7 +136,7 @@ async function capacityOf({ capacityForecast }: SchedulerConfig, dir: string): P
   });
 }
 
-/** With what was assumed when it was imported, for people. Throws `market.invalid`. */
+/** Market with the assumptions of its import, for people. Throws `market.invalid`. */
 export const marketOf = async ({
   market,
   marketSeed,
@@ -140,20 +147,24 @@ export const marketOf = async ({
 }> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
 
 /**
- * As local mode has it: billing as of the market's time, what follows from the gap between decisions, then what the
- * user set.
+ * Settings as in local mode: billing of the market's time, values that follow from the gap between decisions, then
+ * those of the user, then those of the preset.
  */
-function configOf({ config, setupS, minGapS }: RunOrder, trace: MarketTrace): SchedulerConfig {
+export function configOf(
+  { preset, config, setupS, minGapS }: Pick<RunOrder, 'preset' | 'config' | 'setupS' | 'minGapS'>,
+  trace: MarketTrace,
+): SchedulerConfig {
   const defaults = schedulerConfig.parse({});
-  return schedulerConfig.parse({
+  const deployed = schedulerConfig.parse({
     billing: billingAt(trace.endMs),
     restoreS: Math.max(defaults.restoreS, setupS),
     turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });
+  return decidesItself(preset) ? deployed : settingsUnder(preset, deployed);
 }
 
-/** What costs of old and of new markets differ by most: jobs of minutes pay for hours. */
+/** Billing rules in words: old and new markets differ most by them, as jobs of minutes pay for hours. */
 const billingText = ({ billing, refundRule }: SchedulerConfig): string =>
   (billing === 'per-hour'
     ? 'Billed by the hour, a started one in full, as EC2 did until October 2017 (--set billing=per-second for today'
@@ -163,9 +174,9 @@ const billingText = ({ billing, refundRule }: SchedulerConfig): string =>
 interface Source {
   readonly jobs: AsyncIterable<WorkloadJob> | Iterable<WorkloadJob>;
   readonly namesJobs: boolean;
-  /** No more jobs than that come; null: not known before they are read. */
+  /** Upper bound of the number of jobs; null: unknown before they are read. */
   readonly mostJobs: number | null;
-  /** Market time of the first submission, where the jobs ran before. */
+  /** Market time of the first recorded submission. */
   readonly recordedFromMs: EpochMs | null;
   readonly facts: () => WorkloadFacts;
 }
@@ -201,7 +212,7 @@ async function recordedSource(dir: string): Promise<Source> {
   const names = new Map<string, string>(jobs.map(({ job }) => [job.id, job.spec.name]));
   return {
     jobs: jobs.map((j) => {
-      // Nothing had been decided yet: `ebb run` submits all its jobs before its engine begins.
+      // No decision was made before: `ebb run` submits all jobs before its engine begins.
       const together = firstPurchaseMs !== null && lt(j.job.submittedMs, firstPurchaseMs);
       const submittedS = together ? 0 : secondsBetween(first.job.submittedMs, j.job.submittedMs);
       return asSubmitted(j, submittedS, names);
@@ -213,10 +224,10 @@ async function recordedSource(dir: string): Promise<Source> {
   };
 }
 
-/** What happened there, for people to hold the answer against, and what a record cannot tell. */
+/** Notes for comparison with the recorded run, and on facts that a record lacks. */
 function recordNotes({ jobs, world, billedUsd, open }: Recorded, startMs: number): readonly string[] {
   const guessed = jobs.reduce((n, j) => n + j.guessed, 0);
-  // Of instances that live there is no bill yet.
+  // Live instances have no bill yet.
   const sofar = open ? 'not all of its jobs are over yet' : `there it cost ${dollars(billedUsd)} in all`;
   return [
     `Recorded by preset ${world.preset}, from ${instant(new Date(startMs).toISOString())} UTC; ${sofar}.`,
@@ -224,12 +235,12 @@ function recordNotes({ jobs, world, billedUsd, open }: Recorded, startMs: number
     ...(guessed === 0
       ? []
       : [
-          `${plural(guessed, 'task')} did not finish there. How long they take is a guess: as long as tries that failed, else the median of their stage, else what was expected; and no less than they had run.`,
+          `${plural(guessed, 'task')} did not finish there. Their running times are guesses: that of failed tries, else the median of the stage, else the expected one, and at least the time that they ran.`,
         ]),
   ];
 }
 
-/** What it waits for has other ids here, and is found by name. */
+/** The job as submitted here. Its dependencies have other ids and are found by name. */
 function asSubmitted(
   { job, runtimeS, failures }: RecordedJob,
   submittedS: number,
@@ -243,10 +254,10 @@ function asSubmitted(
   return { key: job.id, submittedS, spec, truth };
 }
 
-/** Events as JSON lines, one per event in the order in which they happened: equal inputs give equal files. */
+/** Log of events as JSON lines, in order: equal inputs give equal files. */
 class EventLog {
   readonly #path: string;
-  /** Opened when there is something to write: a simulation that cannot begin leaves an older file as it is. */
+  /** File, opened with the first event: a simulation that cannot begin leaves an older file alone. */
   #file: number | null = null;
   #lines: string[] = [];
 
@@ -259,7 +270,7 @@ class EventLog {
     if (this.#lines.length >= 1000) this.#flush();
   }
 
-  /** All that happened is in the file; nothing happened: it is empty. */
+  /** Writes the rest; without events the file is empty. */
   finish(): void {
     this.#flush();
   }

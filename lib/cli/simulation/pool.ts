@@ -2,36 +2,36 @@ import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { thrownAgain, type FromRun, type RunOrder, type RunResult, type ToRun } from './order.ts';
+import { thrownAgain, type FromRun, type RunOrder, type RunResult, type ToRun } from './run-order.ts';
 
 export type RunProgress = Extract<FromRun, { is: 'progress' }>;
 
 export interface Running {
-  /** Told of each run's progress by its place in the list; null when it is done. */
+  /** Called with the progress of a run by index; null when it ends. */
   readonly onProgress: (run: number, progress: RunProgress | null) => void;
-  /** Ends what runs where it stands, and begins nothing more. */
+  /** Stops running simulations at their present time, and starts no more. */
   readonly signal: AbortSignal;
 }
 
 export interface Ran {
-  /** In the order of orders. */
+  /** Results in the order of the orders. */
   readonly results: readonly RunResult[];
-  /** The first error; null: there was none. */
+  /** First error; null: none. */
   readonly failure: Error | null;
 }
 
 /**
- * What a cycle makes lives until the next one at most; with a young generation that holds a few cycles almost none of
- * it is copied. V8 spreads the amount over three spaces, and takes it as it is needed. With 192 MiB the collector took
- * half as long again.
+ * Size of V8's young generation. Objects of a cycle live until the next one at most, so a generation that holds a few
+ * cycles copies almost none. V8 divides the size among three spaces and takes memory as needed. With 192 MiB the
+ * collector took half as long again.
  */
 const YOUNG_GENERATION_MIB = 480;
 
 const THREAD = new URL(`./thread${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
 
 /**
- * Does every order in a thread of its own, as many at once as there are cores. When aborted, there are results of those
- * that had begun; a failure aborts the others in the same way.
+ * Runs each order in its own thread, as many at once as cores. An abort gives results of the simulations that had
+ * begun; a failure aborts the others.
  */
 export async function runAll(orders: readonly RunOrder[], running: Running): Promise<Ran> {
   const results = new Map<number, RunResult>();

@@ -1,15 +1,15 @@
 import { bar, duration, instant } from '../format.ts';
 import type { Output } from '../output.ts';
-import type { RunOrder } from './order.ts';
+import type { RunOrder } from './run-order.ts';
 import type { RunProgress } from './pool.ts';
 
-/** Wall time between two pictures on a terminal, and between two lines elsewhere. */
+/** Wall time between two redraws on a terminal, or between two lines. */
 const REDRAW_MS = 250;
 const LINE_MS = 15_000;
-/** From a simulation's first word to the first line, which comes sooner than the others: it tells how long to wait. */
+/** Wall time before the first line, which comes early: it tells how long to wait. */
 const FIRST_LINE_MS = 2000;
 const BAR_WIDTH = 20;
-/** Below it a bar tells nothing. */
+/** Least width of a bar. */
 const SHORTEST_BAR = 5;
 
 export interface ProgressDisplay {
@@ -24,8 +24,8 @@ interface Seen {
 }
 
 /**
- * Virtual time, events per second and time left of each simulation that runs: redrawn on a terminal, a line now and
- * then elsewhere.
+ * Progress of each running simulation: virtual time, events per second, time left. Redrawn on a terminal, elsewhere a
+ * line now and then.
  */
 export async function showProgress(output: Output, orders: readonly RunOrder[]): Promise<ProgressDisplay> {
   const runs = new Map<number, Seen>();
@@ -53,7 +53,7 @@ export async function showProgress(output: Output, orders: readonly RunOrder[]):
 
 interface Moment {
   readonly nowMs: number;
-  /** Of the terminal: a line that is longer would be two. */
+  /** Width of the terminal: a longer line would wrap. */
   readonly columns: number;
 }
 
@@ -77,9 +77,8 @@ function lineOf(order: RunOrder | undefined, { latest, startedMs }: Seen, { nowM
 }
 
 /**
- * How far a simulation is after `tookS` seconds, and the time left in words. By the jobs where their number is known:
- * when the last of them ends nobody knows. Else by the window, of which work may need a part only. Both go on as they
- * began.
+ * Share done after `tookS` seconds, and the time left in words. Measured by jobs if their number is known, because the
+ * end of the last one is not. Otherwise by the window, of which the work may need a part only. Extrapolated linearly.
  */
 export function standing(
   { fromMs, toMs, nowMs, arrived, mostJobs }: RunProgress,

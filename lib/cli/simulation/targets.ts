@@ -1,4 +1,4 @@
-/** Files that a simulation writes: refused before hours are spent on what cannot be written. */
+/** Files that a simulation writes: refused before hours are spent on results that cannot be written. */
 import { accessSync, constants, lstatSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { EbbError, messageOf } from '../../kernel/errors.ts';
@@ -10,8 +10,8 @@ export interface Targets {
 }
 
 /**
- * The files behind what was named (absolute paths): links are followed. The report replaces a plain file or makes one;
- * the log may also go to a device or a pipe, which is written to and not replaced. Throws EbbError `usage`.
+ * Absolute paths of the files, links resolved. The report replaces or creates a plain file. The log may also go to a
+ * device or a pipe. Throws EbbError `usage`.
  */
 export function targetsOf({ report, log }: Targets): Targets {
   const found = {
@@ -42,7 +42,7 @@ function targetOf(flag: string, path: string, plainOnly: boolean): string {
     refuse('its folder does not exist', `create it with: mkdir -p ${folder}`);
   const target = there ? realpathSync(path) : join(realpathSync(folder), basename(path));
   try {
-    // A report is written beside its place and renamed; a log in place, where there is one.
+    // A report is written beside its target and renamed. A log is written in place if it exists.
     accessSync(plainOnly || !there ? dirname(target) : target, constants.W_OK);
   } catch {
     refuse('it is not yours to write', 'name a file in another folder');
@@ -50,7 +50,7 @@ function targetOf(flag: string, path: string, plainOnly: boolean): string {
   return target;
 }
 
-/** Whole or not at all. Throws EbbError as `unwritten` has it. */
+/** Writes the file whole or not at all. Throws the EbbError of `unwritten`. */
 export function writeWhole(path: string, text: string): void {
   const temporary = `${path}.part`;
   try {
@@ -62,7 +62,7 @@ export function writeWhole(path: string, text: string): void {
   }
 }
 
-/** What was writable when the simulation began is not any more. */
+/** Error for a file that has become unwritable since the start. */
 export const unwritten = (flag: string, path: string, cause: unknown): EbbError =>
   new EbbError(hasCode(cause, 'ENOSPC', 'EDQUOT', 'EFBIG') ? 'store.full' : 'usage', {
     what: `${flag} could not be written`,

@@ -1,12 +1,9 @@
-/**
- * A thread that does one simulation: gets its order as worker data, tells of progress, answers with a result or an
- * error.
- */
+/** Thread of one simulation: its order comes as worker data; it sends progress, then a result or an error. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import { runOrder } from './compose-simulation.ts';
-import { plainError, type FromRun, type RunOrder, type ToRun } from './order.ts';
+import { plainError, type FromRun, type RunOrder, type ToRun } from './run-order.ts';
 
 const port = invariant(parentPort, 'a simulation runs in a thread of its own');
 const tell = (message: FromRun): void => port.postMessage(message);
@@ -15,7 +12,7 @@ port.on('message', (message: ToRun) => {
   abort.abort(message.why);
 });
 
-/** So often at most: a text in a terminal changes no faster, and each message is copied between threads. */
+/** Least wall time between two progress messages: each one is copied between threads. */
 const TELL_EVERY_MS = 100;
 let toldMs = -Infinity;
 

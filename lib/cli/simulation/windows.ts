@@ -3,13 +3,12 @@ import { msBetween, plus, seconds, type EpochMs } from '../../kernel/units.ts';
 import { defaultMarketStartMs } from '../../market/default-market.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 
-/** Market time before the workload that policies learn prices from, where the market is long enough. */
+/** Market time before the workload, from which policies learn prices, if the market is long enough. */
 const HISTORY_S = 7 * 86_400;
 
 /**
- * Where a workload begins that nobody gave a time: in generated markets, which are alike but for their draws, where
- * local mode begins the default one; in others after a week of prices, or at the start of a market of which then less
- * than half would be left.
+ * Default start of a workload. Generated markets: where local mode begins the default one, because they differ by their
+ * draws only. Others: after a week of prices, or at the beginning if that would leave less than half.
  */
 export function usualStart({ startMs, endMs }: Pick<MarketTrace, 'startMs' | 'endMs'>, generated: boolean): EpochMs {
   if (generated) return defaultMarketStartMs;
@@ -18,14 +17,14 @@ export function usualStart({ startMs, endMs }: Pick<MarketTrace, 'startMs' | 'en
 }
 
 /**
- * The beginnings of `windows` windows, evenly from the first instant to the last (epoch ms). Throws EbbError `usage`
- * where there is no time between them.
+ * Starts of `windows` windows, spread evenly from the first instant to the last (epoch ms). Throws EbbError `usage` for
+ * an empty span.
  */
 export function windowStarts(windows: number, span: { readonly fromMs: number; readonly toMs: number }): number[] {
   const { fromMs, toMs } = span;
   if (windows > 1 && !(fromMs < toMs)) {
     throw new EbbError('usage', {
-      what: 'there is no time for windows to be spread over',
+      what: 'no time to spread windows over',
       got: `${iso(fromMs)} to ${iso(toMs)}`,
       allowed: '--from before --to, both within the market',
       next: 'see `ebb market show` for when the market begins and ends',

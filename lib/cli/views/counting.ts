@@ -1,12 +1,12 @@
 import type { Output } from '../output.ts';
 
-/** Least wall time between two pictures. */
+/** Least wall time between two redraws. */
 const REDRAW_MS = 100;
 
-/** How far something has come, redrawn on a terminal; elsewhere nothing. */
+/** Progress on one line of a terminal, redrawn; elsewhere nothing. */
 export interface Counting {
   show(line: () => string): void;
-  /** Takes it away. Repeating is harmless. */
+  /** Clears the line; may be repeated. */
   close(): void;
 }
 

@@ -3,7 +3,7 @@ import { plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table } from './text-table.ts';
 
-/** As the API answers it and as a directory has it. */
+/** Drift as the API and a directory give it. */
 interface Shown {
   readonly overall: Drift;
   readonly pools: readonly { readonly pool: string; readonly drift: Drift }[];
@@ -11,15 +11,15 @@ interface Shown {
 
 interface Page {
   readonly risk: DriftRisk;
-  /** Who bought: `forecasts of ...`. */
+  /** Forecasts behind the purchases: `forecasts of ...`. */
   readonly whose: string;
-  /** Most pools that are shown. */
+  /** Most pools shown. */
   readonly limit: number;
-  /** Pools beyond those in hand. */
+  /** Number of further pools. */
   readonly rest: number;
 }
 
-/** Interruptions of the instances that were bought by a forecast, as it had them and as they came. */
+/** Drift of bought instances: interruptions forecast and observed. */
 export function driftText(output: Pick<Output, 'colors' | 'columns'>, { overall, pools }: Shown, page: Page): string {
   if (overall.instances === 0) return `Drift: no spot instance that is known was bought by ${page.whose}`;
   const head = `Drift: ${plural(overall.instances, 'spot instance')} bought by ${page.whose}, ${overall.hours.toFixed(1)} hours: ${overall.expected.toFixed(2)} interruptions ${page.risk === 'capacity' ? 'for want of capacity ' : ''}expected, ${overall.observed} came; ${verdict(overall)}`;

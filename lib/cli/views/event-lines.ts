@@ -2,21 +2,20 @@ import type { EventView } from '../../api/schemas.ts';
 import { clock } from '../format.ts';
 import { text } from './text-table.ts';
 
-/** Names of jobs by id, where lines are about several jobs; empty where it is clear which one is meant. */
+/** Names of jobs by id; empty if all lines are about one job. */
 export type JobNames = ReadonlyMap<string, string>;
 
 interface Line {
   readonly head: string;
   readonly tail: string;
-  /** Indices of the tasks that the line is about; none when it is about something else. */
+  /** Indices of the line's tasks; none if it is about something else. */
   readonly tasks: number[];
   times: number;
 }
 
 /**
- * One line per thing that happened, by the time at which it happened: events are stored when they are learned of, and
- * at a high speed a stop that took a moment comes after what was decided later. What happened alike to several tasks in
- * the same second is one line.
+ * One line per event, by its time. Events are stored when they are observed: at high speed a short stop comes after
+ * later decisions. Equal events of several tasks in one second share a line.
  */
 export function eventLines(events: readonly EventView[], names: JobNames): string[] {
   const lines = new Map<string, Line>();

@@ -8,7 +8,7 @@ type Paint = Pick<Output, 'colors' | 'columns'>;
 type Drivers = NonNullable<ExplanationView['forecast'][number]['drivers']>;
 type Waiting = ExplanationView['waiting'][number];
 
-/** Why a job is where it is. What is alike but for the instance is one line; `--json` has everything apart. */
+/** State of a job and its reasons. Lines that differ by their instance only are joined; `--json` keeps them apart. */
 export function explanation(output: Paint, e: ExplanationView): string {
   const { colors } = output;
   const sections = [
@@ -76,7 +76,7 @@ function forecastLines({ pool, bid, pWithinHour, reason, drivers }: ExplanationV
   return drivers === null ? [first] : [first, `    ${driversText(drivers)}`];
 }
 
-/** What drives a price risk, in words. */
+/** Drivers of a price risk, in words. */
 export function driversText({ aboveUsd, lastAboveS, knownS, range24hUsd }: Drivers): string {
   const crossed =
     lastAboveS === null
@@ -89,7 +89,7 @@ export function driversText({ aboveUsd, lastAboveS, knownS, range24hUsd }: Drive
 
 const tasksOf = (all: readonly { readonly tasks: number }[]): number => all.reduce((n, x) => n + x.tasks, 0);
 
-/** Ids of instances as the kernel makes them. */
+/** Ids of instances, as the kernel makes them. */
 const INSTANCE = /\bi-[0-9a-z]{8,}\b/g;
 
 interface Alike<T> {
@@ -102,13 +102,13 @@ function alikeButInstance<T>(items: readonly T[], said: (item: T) => string): re
   return [...groups.values()].flatMap((all) => (all[0] === undefined ? [] : [{ first: all[0], all }]));
 }
 
-/** The sentence of the first with every instance that it is about. */
+/** First sentence with the instances of all. */
 function naming(first: string, all: readonly string[]): string {
   const ids = [...new Set(all.flatMap((s) => s.match(INSTANCE) ?? []))];
   return ids.length < 2 ? first : first.replace(INSTANCE, ids.join(', '));
 }
 
-/** The offers that the plan could choose from; those that others were better than are counted. */
+/** Offers that the plan chose from; dominated ones are counted. */
 function considered(output: Paint, offers: ExplanationView['considered']): string {
   const kept = offers.filter((c) => !c.verdict.startsWith('not kept'));
   const left = offers.length - kept.length;

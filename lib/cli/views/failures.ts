@@ -7,7 +7,7 @@ import { text } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors'>;
 
-/** Why tasks of a job failed; null where none did, which the job tells by itself. */
+/** Reasons of a job's failed tasks; null without any, which the job itself tells. */
 export async function failuresOf(
   engine: Client,
   job: Pick<JobSummary, 'id' | 'tasks' | 'state'>,
@@ -30,7 +30,7 @@ export function failureLines({ colors }: Paint, f: FailureView): string[] {
   return [head, ...said];
 }
 
-/** A section of `status` and `explain`. */
+/** Section of `status` and `explain`. */
 export function failureSection(output: Paint, list: FailureList): string {
   const lines = list.items.flatMap((f) => failureLines(output, f)).map((line) => `  ${line}`);
   const shown = list.items.reduce((n, f) => n + 1 + f.alike, 0);

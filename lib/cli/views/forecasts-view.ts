@@ -3,7 +3,7 @@ import { duration, percent, plural, rate } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text } from './text-table.ts';
 
-/** Columns: the horizons that a curve is read at, seconds, and when each may be left out. */
+/** Columns by horizon, seconds, and their rank when columns are left out. */
 const SHOWN = [
   ['5 MIN', 300, 2],
   ['15 MIN', 900, 6],
@@ -68,7 +68,7 @@ function passedText(drivers: Row['bid']['drivers']): string {
   return drivers.lastAboveS === 0 ? 'now' : `${duration(drivers.lastAboveS)} ago`;
 }
 
-/** Who forecast, and for how much of it history, or observed interruptions, had to stand in. */
+/** Source of the forecast, and the part that history or observed interruptions replaced. */
 export function originText(origin: PlanView['forecast']): string {
   if (origin === null) return 'forecast from history';
   const { capacity } = origin;

@@ -1,9 +1,17 @@
 import type { CostReport, InstanceView, PlanView, PoolView } from '../../api/schemas.ts';
 import { dollars, instant, percent, plural, rate, shorten } from '../format.ts';
 import type { Output } from '../output.ts';
-import { table, text } from './text-table.ts';
+import { table, text, type Column } from './text-table.ts';
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
+
+/** Shown only where attempts were superseded. */
+const speculative: Column<CostReport['rows'][number]> = {
+  title: 'SPECULATIVE',
+  cell: (r) => dollars(r.speculativeUsd),
+  right: true,
+  optional: 1,
+};
 
 export function costTable(output: Paint, report: CostReport): string {
   const rows = report.rows.length === 0 ? [] : [...report.rows, { key: 'total', ...report.total }];
@@ -13,6 +21,7 @@ export function costTable(output: Paint, report: CostReport): string {
       { title: report.by.toUpperCase(), cell: (r) => shorten(text(r.key), 48), wrap: 24 },
       { title: 'WORK', cell: (r) => dollars(r.workUsd), right: true, optional: 2 },
       { title: 'WASTED', cell: (r) => dollars(r.wastedUsd), right: true, optional: 1 },
+      ...(report.total.speculativeUsd > 0 ? [speculative] : []),
       { title: 'IDLE', cell: (r) => dollars(r.idleUsd), right: true },
       { title: 'TOTAL', cell: (r) => dollars(r.totalUsd), right: true },
       { title: 'ON ON-DEMAND', cell: (r) => dollars(r.onDemandUsd), right: true, optional: 3 },
@@ -24,10 +33,7 @@ export function costTable(output: Paint, report: CostReport): string {
   );
 }
 
-/**
- * Beyond twice the price of the work on demand, as for tasks of seconds that pay for an instance's start, how many
- * times it was paid.
- */
+/** Saved share; above twice the on-demand price, the factor: tasks of seconds pay for the start of an instance. */
 function savedCell({ totalUsd, onDemandUsd }: CostReport['total']): string {
   if (!(onDemandUsd > 0)) return '-';
   const times = totalUsd / onDemandUsd;
@@ -60,7 +66,7 @@ export const poolsTable = (output: Paint, pools: readonly PoolView[]): string =>
     'no pool matches',
   );
 
-/** Why an instance is where it is in its life, in a word or two. */
+/** State of an instance with its cause, in a word or two. */
 export function lifeText(i: InstanceView): string {
   if (i.state === 'ended') return i.endCause ?? 'ended';
   return i.rebalance && i.state === 'ready' ? 'ready (at risk)' : i.state;
@@ -89,13 +95,13 @@ function runsText({ running }: InstanceView): string {
   return running.length > 3 ? `${shown.join(' ')} +${running.length - 3}` : shown.join(' ');
 }
 
-/** `render, etl +2`: jobs, the largest part first; by id where the name is no longer known. */
+/** `render, etl +2`: jobs, the largest part first; ids for forgotten names. */
 function boughtForText({ boughtFor }: InstanceView): string {
   const shown = boughtFor.slice(0, 2).map(({ job, name }) => text(name ?? job));
   return shown.join(', ') + (boughtFor.length > 2 ? ` +${boughtFor.length - 2}` : '');
 }
 
-/** `2 launches, 1 start`: what a plan did, counted. */
+/** `2 launches, 1 start`: effects of a plan, counted. */
 export function effectsText(plan: Pick<PlanView, 'effects'>): string {
   const words = {
     launch: ['launch', 'launches'],

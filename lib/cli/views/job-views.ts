@@ -28,7 +28,7 @@ const STATE_COLOR = {
 
 export const stateText = ({ colors }: Paint, state: JobSummary['state']): string => colors[STATE_COLOR[state]](state);
 
-/** `12/40`, and what is under way or went wrong. */
+/** `12/40`, with running and failed tasks. */
 export function counts(tasks: TaskCounts): string {
   const parts = [`${tasks.succeeded}/${tasks.total}`];
   if (tasks.running > 0) parts.push(`${tasks.running} running`);
@@ -38,7 +38,7 @@ export function counts(tasks: TaskCounts): string {
   return parts.join(', ');
 }
 
-/** How the deadline stands at `asOf`: met or missed by how much, or what is left. */
+/** Deadline at `asOf`: met or missed, by how much, or the time left. */
 export function deadlineText(job: JobSummary, asOf: string): string {
   if (job.deadlineAt === null) return '-';
   const deadline = Date.parse(job.deadlineAt);
@@ -67,7 +67,7 @@ export const jobsTable = (output: Paint, jobs: readonly JobSummary[], asOf: stri
     'no jobs',
   );
 
-/** `disk`: null where nothing is known of one. */
+/** `disk`: null if nothing is known of one. */
 export function jobStatus(output: Paint, job: JobView, cost: JobCostView, disk: HealthView['disk'] = null): string {
   const { colors } = output;
   const label = (name: string): string => colors.dim(name.padEnd(10));
@@ -108,7 +108,7 @@ export function jobStatus(output: Paint, job: JobView, cost: JobCostView, disk: 
 /** `4.1 GB of 5 GB (82 %), 12 GB free`. */
 const diskUsed = (disk: HealthView['disk'] & {}): string => `${useText(disk)}, ${sizeText(disk.freeBytes)} free`;
 
-/** ` by ana (uid:1000), request 1f...`; nothing where nobody knows. */
+/** ` by ana (uid:1000), request 1f...`; empty for an unknown caller. */
 export const byText = (caller: CallerView | null): string =>
   caller === null
     ? ''
@@ -122,10 +122,11 @@ export const stageBar = (tasks: TaskCounts, width: number): string =>
   bar({ done: tasks.succeeded, active: tasks.running, total: tasks.total }, width);
 
 export function costText(cost: JobCostView): string {
-  const { totalUsd, wastedUsd, onDemandUsd } = cost.total;
+  const { totalUsd, wastedUsd, speculativeUsd, onDemandUsd } = cost.total;
   const parts = [`${dollars(totalUsd)}${cost.settled ? '' : ' so far'}`];
   if (onDemandUsd > 0) parts.push(`${dollars(onDemandUsd)} on on-demand`);
   if (wastedUsd > 0) parts.push(`${dollars(wastedUsd)} of it for work that was lost`);
+  if (speculativeUsd > 0) parts.push(`${dollars(speculativeUsd)} of it for attempts beside the first to succeed`);
   if (cost.maxCostUsd !== null) parts.push(`at most ${dollars(cost.maxCostUsd)}`);
   return parts.join(', ');
 }

@@ -8,7 +8,7 @@ import { eventLines, type JobNames } from './event-lines.ts';
 import { counts, deadlineText, stageBar, stateText } from './job-views.ts';
 import { text } from './text-table.ts';
 
-/** All that one picture of a run shows. */
+/** Content of one frame. */
 export interface Frame {
   readonly health: HealthView;
   readonly jobs: readonly JobView[];
@@ -16,10 +16,10 @@ export interface Frame {
   /** USD per hour now, by pool. */
   readonly prices: ReadonlyMap<string, number>;
   readonly spent: CostReport['total'];
-  /** Of refunds that were seen: what was spent fell by them. */
+  /** Sum of refunds, by which spending fell. */
   readonly refundedUsd?: number;
   readonly recent: readonly EventView[];
-  /** Where events are of several jobs. */
+  /** Names, if events are of several jobs. */
   readonly names?: JobNames;
 }
 
@@ -27,12 +27,12 @@ const BAR_WIDTH = 24;
 const MAX_JOBS = 12;
 const MAX_INSTANCES = 8;
 const MAX_EVENTS = 5;
-/** Up to this many jobs each stage has its own bar; with more, a job has one line. */
+/** Most jobs with a bar per stage; with more, each job has one line. */
 const DETAILED_JOBS = 2;
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 
-/** The live display: what runs where, what it costs, how long until the deadline, what happened last. */
+/** Live display: tasks and instances, costs, time to the deadline, last events. */
 export function renderFrame(output: Paint, frame: Frame): string {
   const { colors } = output;
   const { market, now, preset, disk } = frame.health;
@@ -90,13 +90,16 @@ function instanceLines(output: Paint, frame: Frame): string[] {
   return [title, ...rows, ...(hidden > 0 ? [colors.dim(`  and ${hidden} more`)] : [])];
 }
 
-/** Events of single tasks are too many to print when jobs are large; what changes a job or an instance never is. */
+/**
+ * True for events that are printed. In large jobs events of single tasks are left out, those of jobs and instances
+ * never.
+ */
 export function worthALine(event: EventView, tasksInAll: number): boolean {
   if (!event.type.startsWith('attempt-')) return true;
   return tasksInAll <= 60 || !['attempt-starting', 'attempt-started', 'attempt-succeeded'].includes(event.type);
 }
 
-/** `factor 3/6, 2 running; 2 instances; $0.0123`: the display in one line; the nearest deadlines first. */
+/** `factor 3/6, 2 running; 2 instances; $0.0123`: display in one line, nearest deadlines first. */
 export function progressLine(frame: Frame): string {
   const { jobs, instances, health } = frame;
   const due = (j: JobView): number => (j.deadlineAt === null ? Infinity : Date.parse(j.deadlineAt));

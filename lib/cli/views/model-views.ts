@@ -14,14 +14,14 @@ import { duration, instant, percent, plural } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './text-table.ts';
 
-type Look = Pick<Output, 'colors' | 'columns'>;
+type TableStyle = Pick<Output, 'colors' | 'columns'>;
 const day = (iso: string): string => iso.slice(0, 10);
 const size = (bytes: number | null): string => (bytes === null ? '-' : `${(bytes / 1e6).toFixed(2)} MB`);
 
-/** What a list has room for. */
+/** Metrics that fit a list. */
 const LISTED: readonly Metric[] = ['accuracy', 'aucPr', 'brier', 'ece'];
 
-export function modelsTable(output: Look, models: readonly ShelvedModel[]): string {
+export function modelsTable(output: TableStyle, models: readonly ShelvedModel[]): string {
   const figure = (metric: Metric): Column<ShelvedModel> => ({
     title: METRIC_NAMES[metric].toUpperCase(),
     cell: ({ version, evaluation }) =>
@@ -49,7 +49,7 @@ export function modelsTable(output: Look, models: readonly ShelvedModel[]): stri
       ...LISTED.map(figure),
     ],
     models,
-    'no trained model: there is none that came with the program, and none of this directory',
+    'no trained model: the program ships none, and this directory has none',
   );
 }
 
@@ -68,14 +68,14 @@ function trainedOn(manifest: ModelManifest | null): string {
     : `${plural(sources.length, 'market')}, ${day(from)} to ${day(to)}`;
 }
 
-/** The setting that chooses who forecasts a risk, and who does without a model. */
+/** Setting that selects the forecast of a risk, and the fallback without a model. */
 export const SETTING: Record<Risk, string> = { price: 'forecast', capacity: 'capacityForecast' };
 const INSTEAD: Record<Risk, string> = { price: 'history', capacity: 'observed interruptions' };
 
-/** `mark`: what the version has before it in a list. */
+/** `mark`: sign before the version in lists. */
 export function inUseText(inUse: InUse, risk: Risk, mark = ''): string {
   if (inUse.kind === 'none')
-    return `no trained model is there: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
+    return `no trained model exists: \`${SETTING[risk]}=model\` falls back on ${INSTEAD[risk]}`;
   if (inUse.kind === 'damaged') return `nothing is in use: ${inUse.what}; the forecast is from ${INSTEAD[risk]}`;
   const { version, chosen } = inUse;
   if (chosen === null) return `in use${mark}: ${version}, the newest that came with the program`;
@@ -83,7 +83,7 @@ export function inUseText(inUse: InUse, risk: Risk, mark = ''): string {
   return `in use${mark}: ${version}, chosen ${instant(chosen.at)} by ${text(chosen.by)}${why}`;
 }
 
-export function historyTable(output: Look, choices: readonly Choice[]): string {
+export function historyTable(output: TableStyle, choices: readonly Choice[]): string {
   return table(
     output,
     [
@@ -98,7 +98,7 @@ export function historyTable(output: Look, choices: readonly Choice[]): string {
 }
 
 /** One version in plain words. */
-export function modelPage(output: Look, model: ShelvedModel, check: Check): string {
+export function modelPage(output: TableStyle, model: ShelvedModel, check: Check): string {
   const { version, from, folder, manifest } = model;
   const title = `${output.colors.bold(text(version))}  ${from === 'own' ? 'of this directory' : 'came with the program'}${model.inUse ? ', in use' : ''}`;
   return [
@@ -108,7 +108,7 @@ export function modelPage(output: Look, model: ShelvedModel, check: Check): stri
     `Checked: ${checkText(check)}`,
     ...(manifest === null ? [] : originLines(manifest, model.bytes)),
     ...(model.evaluation === null
-      ? ['', 'Figures: nobody judged it; see `ebb models evaluate`']
+      ? ['', 'Figures: not evaluated yet; see `ebb models evaluate`']
       : ['', evaluationText(output, model.evaluation)]),
   ].join('\n');
 }
@@ -155,12 +155,12 @@ function wrapped(words: readonly string[]): string {
   return lines.join(',\n  ');
 }
 
-/** Days drawn anew tell how uncertain a figure is only where there are some. */
+/** Intervals by resampled days need several days. */
 const intervalsOf = ({ days }: { readonly days: number }): boolean => days >= LEAST_DAYS;
 const FEW_DAYS = `fewer than ${LEAST_DAYS} days, so no intervals`;
 
 /** Figures of a held-out range, with 95 % intervals by days. */
-export function evaluationText(output: Look, e: EvaluationRecord): string {
+export function evaluationText(output: TableStyle, e: EvaluationRecord): string {
   const head = `Lost within ${duration(e.horizonS)}: ${plural(e.bids, askedOf(e))} on ${plural(e.days, 'day')}, ${day(e.from)} to ${day(e.to)}, of ${e.markets.map(text).join(', ')}; ${percent(e.lostShare)} lost; ${intervalsOf(e) ? '95 % intervals by days' : FEW_DAYS}`;
   const columns: Column<ForecastFigures>[] = [
     { title: 'FORECAST', cell: (f) => text(f.name) },
@@ -178,7 +178,7 @@ const interval = ({ value, low, high }: ForecastFigures[Metric]): string =>
   value === null ? '-' : `${threeDigits(value)} [${threeDigits(low)}, ${threeDigits(high)}]`;
 
 /** Figures, then the first forecast against each other, paired. */
-export function judgementText(output: Look, { record, differences }: Judgement): string {
+export function judgementText(output: TableStyle, { record, differences }: Judgement): string {
   const [first] = record.forecasts;
   const lines = differences.map((d) => differenceText(first?.name ?? '', d, askedOf(record)));
   return [evaluationText(output, record), '', ...lines].join('\n');
@@ -194,8 +194,8 @@ function differenceText(name: string, { than, difference }: Judgement['differenc
   return `${text(name)} against ${text(than)}: ${VERDICTS[verdict]}; Brier ${signed(value)}${interval} (${plural(bids, asked)}, ${plural(days, 'day')}; horizons ${over})`;
 }
 
-/** What came of a training, the reason last. */
-export function trainingText(output: Look, { version, judgement, rival, taken, folder }: Training): string {
+/** Result of a training, the reason last. */
+export function trainingText(output: TableStyle, { version, judgement, rival, taken, folder }: Training): string {
   const outcome = taken
     ? `${text(version)} is better than ${text(rival)} and in use from now on; \`ebb models use --rollback\` takes it back`
     : `${text(version)} is not shown to be better than ${text(rival)}, which stays; \`ebb models use ${text(version)}\` chooses it all the same`;

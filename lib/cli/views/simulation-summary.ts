@@ -1,4 +1,6 @@
 import { choices, type Estimate } from '../../report/comparison.ts';
+import { cheaper } from '../../report/sections.ts';
+import { excessText } from '../../report/excess.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
 import { table, text, type Column } from './text-table.ts';
@@ -6,10 +8,7 @@ import type { Comparison, Difference, PresetFigures } from '../../report/figures
 
 type Paint = Pick<Output, 'colors' | 'columns'>;
 
-/**
- * What `ebb simulate` says at its end: presets side by side, how sure that is, what is wrong with it, and the next
- * step.
- */
+/** Summary of `ebb simulate`: presets side by side, their certainty, problems, and the next step. */
 export function simulationSummary(output: Paint, comparison: Comparison, report: string | null): string {
   const { colors } = output;
   const { presets, differences, method, warnings } = comparison;
@@ -18,6 +17,7 @@ export function simulationSummary(output: Paint, comparison: Comparison, report:
     presetsTable(output, presets),
     ...(differences.length === 0 ? [] : ['', differencesTable(output, ofTheCheapest(comparison))]),
     '',
+    ...presets.flatMap((p) => excessText(p) ?? []),
     colors.dim(LEGEND),
     colors.dim(method.text),
     report === null ? colors.dim('charts and jobs: add --report FILE.html') : `open ${colors.bold(text(report))}`,
@@ -25,7 +25,7 @@ export function simulationSummary(output: Paint, comparison: Comparison, report:
   return parts.join('\n');
 }
 
-/** One row for each preset; an interval stands below its figure, so that the table fits a terminal. */
+/** One row per preset. Intervals stand below their figure, so that the table fits a terminal. */
 export function presetsTable(output: Paint, presets: readonly PresetFigures[]): string {
   const { colors } = output;
   const figure = (of: Estimate | null, format: (x: number) => string): string => {
@@ -38,6 +38,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
     right('COST', (p) => figure(p.costUsd, dollars)),
     right('OF LIST', (p) => figure(p.toOnDemandPrices, percent)),
     right('÷ ON-DEMAND', (p) => figure(p.toOnDemand, ratio)),
+    right('÷ LOWER BOUND', (p) => figure(p.toBound, ratio)),
     right('÷ ORACLE', (p) => figure(p.toOracle, ratio)),
     right('MISSED', (p) =>
       p.deadlines === 0
@@ -51,6 +52,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
       ),
     ),
     right('WASTED', (p) => valueText(p.wastedShare, percent), 2),
+    right('SPECULATIVE', (p) => (p.speculativeUsd > 0 ? valueText(p.speculativeShare, percent) : NOTHING), 2),
     right('IDLE', (p) => valueText(p.idleShare, percent), 1),
     right('UTILISED', (p) => valueText(p.utilisation, percent), 3),
     right('TAKEN', (p) => valueText(p.interruptions, oneDigit), 4),
@@ -59,9 +61,9 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
   return table(output, known, presets, 'no preset was simulated');
 }
 
-/** What the short titles of the table mean. */
+/** Legend of the short titles. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted or idle; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative or idle; ÷ ON-DEMAND: over the cheapest on-demand way that knows nothing of the future; ÷ LOWER BOUND: charges before refunds over what no way of doing all work in time undercuts; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 
@@ -76,7 +78,7 @@ const right = (title: string, cell: (p: PresetFigures) => string, optional?: num
 const valueText = (of: Estimate | null, format: (x: number) => string): string =>
   of === null || of.value === null ? NOTHING : format(of.value);
 
-/** Null where there is no interval, or its ends read alike and add nothing to the figure. */
+/** Null without an interval, or if both ends read alike. */
 function rangeText(of: Estimate | null, format: (x: number) => string): string | null {
   if (of === null || of.interval === null) return null;
   const [low, high] = [format(of.interval.low), format(of.interval.high)];
@@ -92,7 +94,8 @@ const ratio = (x: number): string => x.toPrecision(3);
 const oneDigit = (x: number): string => String(Number(x.toFixed(1)));
 
 /**
- * The cheapest preset that could be chosen against each other one; all pairs, as in the report, where none could be.
+ * Comparisons of the cheapest eligible preset with each other one. Without an eligible preset all pairs, as in the
+ * report.
  */
 function ofTheCheapest({ presets, differences }: Comparison): readonly Difference[] {
   const [cheapest] = choices(presets);
@@ -109,6 +112,7 @@ function differencesTable(output: Paint, differences: readonly Difference[]): st
       { title: 'COST', cell: (d) => estimateText(d.costUsd, signed(dollars)), right: true, wrap: 12 },
       { title: 'OF THE SECOND', cell: (d) => estimateText(d.costShare, signed(percent)), right: true, wrap: 12 },
       { title: 'MISSED', cell: (d) => estimateText(d.missedShare, points), right: true, wrap: 12 },
+      { title: 'CHEAPER', cell: (d) => text(cheaper(d)), wrap: 13 },
     ],
     differences,
     '',
@@ -120,7 +124,7 @@ const signed =
   (x: number): string =>
     x > 0 ? `+${format(x)}` : format(x);
 
-/** The sign is that of what is shown. */
+/** Difference with its sign as displayed. */
 function points(x: number): string {
   const shown = Number((x * 100).toFixed(2));
   return `${shown > 0 ? '+' : ''}${shown} pp`;

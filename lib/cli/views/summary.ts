@@ -10,42 +10,43 @@ export interface JobResult {
   readonly job: JobView;
   readonly cost: JobCostView;
   readonly attempts: readonly AttemptView[];
-  /** Tasks whose last attempt failed, one of each reason. */
+  /** Tasks whose last attempt failed, one per reason. */
   readonly failures: readonly FailureView[];
 }
 export interface RunResult {
   readonly jobs: readonly JobResult[];
-  /** Of this run: instances' bills with start-up and idle time, so never less than the jobs' own costs. */
+  /** Costs of this run: bills of instances with start-up and idle time, never less than the jobs' own costs. */
   readonly spent: CostReport['total'];
-  /** Instances of this run that the market took. */
+  /** Instances of this run taken by the market. */
   readonly instancesLost: number;
-  /** What those would have cost that were taken within their first hour. Not in `spent`. */
+  /** Refunded costs of instances taken within their first hour; not in `spent`. */
   readonly refundedUsd: number;
-  /** On the market's clock. */
+  /** Duration on the market's clock. */
   readonly elapsedS: number;
 }
 
-/** The figures of a run; also its `--json` form. */
+/** Figures of a run, also as `--json`. */
 export interface RunFigures {
-  /** Attempts that the market ended. */
+  /** Attempts ended by the market. */
   readonly interruptions: number;
   readonly instancesLost: number;
-  /** Tasks that went on elsewhere, or began anew there, because the market took their instance. */
+  /** Tasks that resumed or restarted elsewhere after an interruption. */
   readonly tasksMoved: number;
   readonly preemptions: number;
   readonly failures: number;
-  /** Further attempts of tasks that ran. */
+  /** Copies: further attempts of running tasks. */
   readonly copies: number;
   readonly costUsd: number;
   readonly onDemandUsd: number;
-  /** Fraction of the on-demand cost; null when nothing was run. */
+  /** Saved fraction of the on-demand cost; null if nothing ran. */
   readonly saved: number | null;
   readonly refundedUsd: number;
-  /** The same fraction, had nothing been refunded. */
+  /** The same fraction without refunds. */
   readonly savedWithoutRefunds: number | null;
   readonly wastedUsd: number;
+  readonly speculativeUsd: number;
   readonly idleUsd: number;
-  /** Running time done again because no checkpoint held it. */
+  /** Running time repeated because no checkpoint held it. */
   readonly redoneS: number;
 }
 
@@ -66,6 +67,7 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
     refundedUsd,
     savedWithoutRefunds: spent.onDemandUsd > 0 ? 1 - (spent.totalUsd + refundedUsd) / spent.onDemandUsd : null,
     wastedUsd: spent.wastedUsd,
+    speculativeUsd: spent.speculativeUsd,
     idleUsd: spent.idleUsd,
     redoneS: attempts.reduce((sum, a) => sum + lostS(a), 0),
   };
@@ -74,14 +76,14 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
 const tasksMoved = (attempts: readonly AttemptView[]): number =>
   new Set(attempts.filter((a) => a.outcome === 'interrupted').map((a) => `${a.stage}/${a.index}`)).size;
 
-/** What an attempt ran past its last checkpoint, if that has to be done again. */
+/** Work past the last checkpoint that must be repeated. */
 function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
   const isDone = outcome === null || outcome === 'succeeded' || outcome === 'superseded';
   if (isDone || startedAt === null || endedAt === null) return 0;
   return Math.max((Date.parse(endedAt) - Date.parse(startedAt)) / 1000 - keptS, 0);
 }
 
-/** Exit code of a job by the table of errors; null for a job that succeeded on time (or without a deadline). */
+/** Exit code of a job by the table of errors; null for success on time or without a deadline. */
 export function verdict({
   state,
   onTime,
@@ -102,7 +104,7 @@ export function verdict({
   }
 }
 
-/** The closing words of `ebb run`. */
+/** Closing words of `ebb run`. */
 export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunResult): string {
   const { colors } = output;
   const f = figures(result);
@@ -112,7 +114,7 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
     `${plural(f.instancesLost, 'instance')} lost to the market`,
     `${plural(f.tasksMoved, 'task')} moved`,
   ];
-  if (f.preemptions > 0) survived.push(plural(f.preemptions, 'pre-emption'));
+  if (f.preemptions > 0) survived.push(plural(f.preemptions, 'preemption'));
   if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
   if (f.copies > 0) survived.push(`${plural(f.copies, 'attempt')} as a copy`);
   lines.push(
@@ -122,6 +124,8 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
     `${label('survived')}${survived.join(', ')}`,
     `${label('wasted work')}${dollars(f.wastedUsd)}, ${duration(f.redoneS)} done again`,
   );
+  if (f.speculativeUsd > 0)
+    lines.push(`${label('speculative')}${dollars(f.speculativeUsd)} for attempts beside the first to succeed`);
   return lines.join('\n');
 }
 

@@ -7,13 +7,13 @@ export interface Column<T> {
   readonly title: string;
   readonly cell: (row: T) => string;
   readonly right?: boolean;
-  /** Least width at which its cells may be wrapped. Absent: they are not. */
+  /** Least width for wrapped cells; absent: no wrapping. */
   readonly wrap?: number;
-  /** The column is left out where the table is too wide, the highest number first. Absent: it is always there. */
+  /** Rank for leaving the column out of a too wide table, highest first; absent: never. */
   readonly optional?: number;
 }
 
-/** Rules between rows and around the table only cost width; two blanks between columns are enough. */
+/** Style without rules: two blanks between columns are enough. */
 const BARE = {
   top: '',
   'top-mid': '',
@@ -32,14 +32,14 @@ const BARE = {
   middle: '  ',
 };
 const BETWEEN = BARE.middle.length;
-/** No column is wrapped to less, even where nothing else fits. */
+/** Least width of wrapped columns in the last resort. */
 const LEAST = 8;
-/** Words up to this length are not cut where a column may be left out instead: names of presets, versions and jobs. */
+/** Longest word kept whole if a column can be left out instead: names of presets, versions and jobs. */
 const WORD = 20;
 
 /**
- * A table without rules, one row per line; says `empty` where there is nothing to show. It fits the width of the
- * output: columns are wrapped, then left out, as they allow; those left out are named below. O(cells).
+ * Table without rules, one row per line; `empty` without rows. It fits the width of the output: columns are wrapped,
+ * then left out, as they allow, and named below. O(cells).
  */
 export function table<T>(
   output: Pick<Output, 'colors' | 'columns'>,
@@ -75,12 +75,12 @@ export function table<T>(
 
 interface Laid extends Omit<Column<never>, 'cell'> {
   readonly cells: readonly string[];
-  /** Width that it takes when nothing is wrapped. */
+  /** Width without wrapping. */
   readonly natural: number;
   readonly width: number;
 }
 
-/** The fewest columns left out that make the rest fit with wrapping; then no more is wrapped than must be. */
+/** Leaves out as few columns as possible so that the rest fits, then wraps no more than needed. */
 function fitted(columns: readonly Laid[], most: number): readonly Laid[] {
   const least = (c: Laid): number =>
     c.wrap === undefined ? c.natural : Math.min(c.natural, Math.max(c.wrap, Math.min(longestWord(c), WORD)));
@@ -91,7 +91,7 @@ function fitted(columns: readonly Laid[], most: number): readonly Laid[] {
     if (first === null) break;
     kept = kept.filter((c) => c !== first);
   }
-  // Nothing more can be left out: what is text is wrapped below its least width.
+  // No further column can go: text is wrapped below its least width.
   return narrowed(kept, (c) => (c.right === true ? c.natural : Math.min(c.natural, LEAST)), most);
 }
 
@@ -101,7 +101,7 @@ const total = (widths: readonly number[]): number =>
 const longestWord = ({ cells }: Laid): number =>
   Math.max(0, ...cells.flatMap((cell) => cell.split(/[\s/]/).map(width)));
 
-/** Takes width from the widest column that has some to give, until all fit. */
+/** Narrows the widest column that allows it, until all fit. */
 function narrowed(columns: readonly Laid[], least: (c: Laid) => number, most: number): readonly Laid[] {
   const widths = columns.map((c) => c.natural);
   for (let excess = total(widths) - most; excess > 0;) {
@@ -116,11 +116,11 @@ function narrowed(columns: readonly Laid[], least: (c: Laid) => number, most: nu
   return columns.map((c, i) => ({ ...c, width: widths[i] ?? c.natural }));
 }
 
-/** Of the longest of its lines, colours apart. */
+/** Width of the longest line, without colour codes. */
 const width = (cell: string): number =>
   Math.max(...cell.split('\n').map((line) => [...stripVTControlCharacters(line)].length));
 
-/** The text in lines of at most `most` characters, broken after blanks and slashes, else where it must be. */
+/** Text in lines of at most `most` characters, broken after blanks and slashes, else anywhere. */
 function wrapped(cell: string, most: number): string {
   if (width(cell) <= most) return cell;
   const lines: string[] = [];
@@ -133,7 +133,7 @@ function wrapped(cell: string, most: number): string {
       }
       if (begun !== '') lines.push(begun.trimEnd());
       begun = piece;
-      // A coloured word is not cut: that would cut its colour off.
+      // A coloured word stays whole: a cut would lose its colour code.
       while (width(begun.trimEnd()) > most && !begun.includes('\u001b')) {
         const characters = [...begun];
         lines.push(characters.slice(0, most).join(''));

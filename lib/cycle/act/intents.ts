@@ -19,13 +19,14 @@ import { holdJob } from '../observe/holding.ts';
 import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
 import { endBackOff, backOff, backOffQuota, type BackOffContext } from '../observe/back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
+import { rateText } from '../../domain/pool.ts';
 
 /**
  * Writes a plan into the state: every effect as an intent without outcome, with its consequences. All of it is
  * committed in one piece before any effect, so that intents survive a crash and are performed under the same keys.
  */
 export function recordIntents(state: WorkingState, plan: Plan): readonly EffectRecord[] {
-  const stops = stopsOfSuperseded(state);
+  const stops = stopsOfLost(state);
   const whole = stops.length === 0 ? plan : { ...plan, effects: [...plan.effects, ...stops] };
   state.putPlan(whole);
   DeploymentLimits.record(state, whole);
@@ -50,15 +51,27 @@ function putEarliest(state: WorkingState, { job, stage, index, notBeforeMs }: Ea
   state.updateTask({ ...task, notBeforeMs: untilMs });
 }
 
-/** Stops of superseded attempts, one request each. They need no judgement, so they are part of every plan. */
-export const stopsOfSuperseded = (state: WorkingState): readonly Effect[] =>
-  state.supersededAttempts().map(({ id, supersededBy }) => ({
-    kind: 'stop',
-    key: effectKey(`superseded/stop/${id}`),
-    attempt: id,
-    why: 'superseded',
-    reason: `${supersededBy} succeeded first`,
-  }));
+/**
+ * Stops of attempts that cannot succeed any more, one request each. They need no judgement, so they are part of every
+ * plan. An attempt of a lost claim keeps what it can: its task goes on from there.
+ */
+export const stopsOfLost = (state: WorkingState): readonly Effect[] =>
+  state.lostAttempts().map(({ id, supersededBy, claimLostTo }) => {
+    const stop = { kind: 'stop', attempt: id } as const;
+    return supersededBy === undefined
+      ? {
+          ...stop,
+          key: effectKey(`claim-lost/stop/${id}`),
+          why: 'preempted',
+          reason: `${claimLostTo} claimed the outputs and ended without success`,
+        }
+      : {
+          ...stop,
+          key: effectKey(`superseded/stop/${id}`),
+          why: 'superseded',
+          reason: `${supersededBy} succeeded first`,
+        };
+  });
 
 /** One effect of a plan that is recorded already or together with it. */
 export function recordIntent(
@@ -95,7 +108,7 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         ...(effect.forecast === undefined ? {} : { forecast: effect.forecast }),
       });
       state.event('instance-requested', at, {
-        text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${raw(effect.bid).toFixed(4)} USD/h`}: ${effect.reason}`,
+        text: `buying ${effect.pool}${effect.bid === 'uncapped' ? '' : ` at no more than ${rateText(effect.bid)} USD/h`}: ${effect.reason}`,
         data: { instance: effect.instance, pool: effect.pool },
       });
       return;
@@ -159,7 +172,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     exitSignal: null,
     reason: effect.reason,
     ...(role === 'original' ? {} : { role }),
-    ...(isCopy ? { round: roundOf(state, effect, task.attempts) } : {}),
+    ...(isCopy ? roundOf(state, effect, task.attempts) : {}),
     resumedFromS: isCopy ? ZERO_S : task.keptS,
     keptS: ZERO_S,
     usage: null,
@@ -174,10 +187,15 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   });
 }
 
-/** Round of a copy: that of the first live attempt. */
-function roundOf(state: WorkingState, { attempt: id, task }: Extract<Effect, { kind: 'start' }>, attempts: number) {
-  const [first] = state.rivalsOf({ ...task, id }, attempts);
-  return first?.round ?? first?.number ?? attempts;
+/** Round of a copy: that of the first live attempt, and whether its claim is lost. */
+function roundOf(
+  state: WorkingState,
+  { attempt: id, task }: Extract<Effect, { kind: 'start' }>,
+  attempts: number,
+): Pick<Attempt, 'round' | 'claimLostTo'> {
+  const [first] = state.besides({ ...task, id }, attempts);
+  const round = first?.round ?? first?.number ?? attempts;
+  return first?.claimLostTo === undefined ? { round } : { round, claimLostTo: first.claimLostTo };
 }
 
 /**

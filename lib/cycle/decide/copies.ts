@@ -111,8 +111,11 @@ function wantedCopies(asked: readonly Copy[], { context, allotment, appraised }:
   for (const copy of asked) {
     const running = invariant(named.get(copy.of), 'what is copied runs');
     if (1 + liveBeside(snapshot, running).length >= attemptsWanted(copy)) continue;
-    if (stopping.has(copy.of)) {
-      dropped.push({ copy, running, why: 'the attempt that it is a copy of is to stop or to move' });
+    const why = stopping.has(copy.of)
+      ? 'the attempt that it is a copy of is to stop or to move'
+      : whyInVain(running, snapshot);
+    if (why !== null) {
+      dropped.push({ copy, running, why });
       continue;
     }
     const group = pendingAgain(running, {
@@ -124,6 +127,14 @@ function wantedCopies(asked: readonly Copy[], { context, allotment, appraised }:
     wanted.push({ copy, running, group, runtimeS: medianAnew(running, { snapshot, forecasts }) });
   }
   return { wanted, dropped };
+}
+
+/** Why a copy could not succeed; null: it could. */
+function whyInVain({ attempt, claimed }: RunningTask, { jobs }: Snapshot): string | null {
+  const { noCopies } = jobs.get(attempt.job)?.stages.find((s) => s.name === attempt.stage) ?? {};
+  if (noCopies !== undefined) return noCopies;
+  if (claimed === undefined) return null;
+  return `${claimed.by ?? 'another attempt'} has claimed the outputs, so that a copy could not publish its own`;
 }
 
 /** As if the task had never run: where it runs may be what makes it slow. */

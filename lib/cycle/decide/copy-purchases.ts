@@ -60,7 +60,8 @@ export function buyForCopies(
   };
 }
 
-function vcpusLeft(
+/** vCPUs that instances and purchases leave of the limit. */
+export function vcpusLeft(
   { instances, limits }: Snapshot,
   purchases: readonly Purchase[],
   pools: ReadonlyMap<Purchase['pool'], PoolView>,
@@ -78,7 +79,8 @@ function vcpusLeft(
 const mayJoin = ({ free, copies }: Buying, { group, runtimeS }: WantedCopy): boolean =>
   fits(group.need, free) && copies.every((c) => gte(c.runtimeS, runtimeS));
 
-function notSold(
+/** Why an instance of the pool cannot be bought now; null: it can. */
+export function notSold(
   { pool, quote, open }: PoolView,
   { bid, vcpus, limit }: { readonly bid: Bid; readonly vcpus: number; readonly limit: number },
 ): string | null {
@@ -97,5 +99,5 @@ const purchaseOf = ({ pool, bid, copies }: Buying): Purchase => ({
 
 function lotOf({ pool, bid, copies }: Buying, purse: Purse): Lot {
   const taken = copies.map((c) => ({ leftover: c, tasks: 1 }));
-  return purse.lotOfCopies(taken, { pool, bid });
+  return purse.lotPaid(taken, { pool, bid });
 }

@@ -5,11 +5,11 @@ import type { DecisionContext } from '../../policy/contracts.ts';
 import { leftOfEach, type LeftOf } from '../../policy/left-of.ts';
 import { explain } from '../explain/explain.ts';
 import { Purse } from '../money/purse.ts';
-import { withoutArrivals } from './arrivals.ts';
+import { withoutArrivals } from './arriving-moves.ts';
 import { placeCopies } from './copies.ts';
 import { buyForCopies } from './copy-purchases.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
-import { effectsOf } from './effects.ts';
+import { effectsOf, pilotsOf } from './effects.ts';
 import { hostsThere } from './hosts-there.ts';
 import { movesOf, placeMoved, type Arrivals } from './moves.ts';
 import { place, scale } from './place-and-scale.ts';
@@ -23,8 +23,8 @@ import { stopsOf } from './stops.ts';
  */
 export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
   const input = { ...given, snapshot: withParts(given.snapshot) };
-  const { snapshot, forecasts, stages, config, memory, explains = true } = input;
-  const valued = { snapshot, forecasts, config, memory };
+  const { snapshot, forecasts, stages, config, memory, beliefs, explains = true } = input;
+  const valued = { snapshot, forecasts, config, memory, beliefs };
   const worths = stages.value(valued);
   const running = explains ? runningGroups(input, worths) : [];
   const offers = appraiseAll(stages, { ...valued, worths }, running);
@@ -35,18 +35,19 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const { arriving, allotment, appraised } = await planned(input, context, leftOf);
   const placed = place(input, { context, leftOf, allotment, appraised, arriving, purse });
   const copied = placeCopies(stages, { context, allotment, appraised, hosts: placed.hostsLeft, purse });
-  const scaled = scale(input, { context, appraised, placed, copies: copied.placed, purse });
+  const scaled = scale(input, { context, allotment, appraised, placed, copies: copied.placed, purse });
   const { copies, ...bought } = buyForCopies(copied, scaled, { snapshot, purse });
   const { started } = placed;
 
   const preemptions = allotment.preemptions.filter((p) => started.needed.has(p.attempt));
   const effects = effectsOf(input, {
     stops: stopsOf(
-      snapshot,
+      context,
       { ...allotment, preemptions },
       { appraised, placed: placed.moved, buys: scaled.purchases.length > 0, vacate: stages.move.vacate },
     ),
     placements: started.placements,
+    pilots: pilotsOf(allotment),
     copies: copies.placed,
     ...scaled,
     ...bought,
@@ -69,6 +70,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     preset: input.preset,
     ...(forecasts.market.origin === undefined ? {} : { forecast: forecasts.market.origin }),
     effects,
+    ...(allotment.earliest === undefined ? {} : { earliest: allotment.earliest }),
     ...(purse.limitsReached.length === 0 ? {} : { limitsReached: purse.limitsReached }),
     explanations: explains ? explain(deliberation) : [],
     solve: allotment.solve,
@@ -88,6 +90,6 @@ async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context:
   const moves = stages.move.propose(undecided);
   const allotment = await stages.plan({ ...undecided, moves }, solver);
   const { value, appraise } = stages;
-  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context.worths), value, appraise });
+  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context), value, appraise });
   return { arriving, allotment, appraised };
 }

@@ -10,13 +10,14 @@ import { unsolved, type Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Stages } from '../../policy/contracts.ts';
+import type { Beliefs } from '../../policy/learner.ts';
 import { DecisionMemory } from '../../policy/memory.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
 import { drainEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
 import type { Held } from '../observe/holding.ts';
-import type { DecideInput, RunningOffers } from './deliberation.ts';
+import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
 import { SlotReuse } from './slot-reuse.ts';
 
 /** Observation of one cycle: snapshot, lease, and the name of the coming plan. */
@@ -50,13 +51,15 @@ export interface DecisionParts<S> {
   readonly preset: string;
   readonly solver: S;
   readonly config: SchedulerConfig;
+  /** Beliefs, of the learners at least that policies after `estimate` declare. */
+  readonly beliefs: Beliefs;
   /** Memory of policies between decisions; default: none. */
   readonly memory?: DecisionMemory;
   /** `runningOffers` of the previous decision; default: none. */
   readonly knownOffers?: RunningOffers;
   /** False: no explanations. Default true. The decision is the same. */
   readonly explains?: boolean;
-  /** True: slots are reused between decisions. Default false. */
+  /** True: slots are reused between decisions if the preset does that. Default false. */
   readonly reusesSlots?: boolean;
 }
 
@@ -77,7 +80,7 @@ export async function decideOn<S>(
   parts: DecisionParts<S>,
 ): Promise<Decision> {
   const { snapshot, token, plan } = observed;
-  const { preset, config, stages, solver, knownOffers = new Map(), explains = true } = parts;
+  const { preset, config, beliefs, stages, solver, knownOffers = new Map(), explains = true } = parts;
   const { memory = new DecisionMemory() } = parts;
   if (forecasts === null || !isOpen(observed)) {
     const effects = drainEffects(snapshot, plan);
@@ -87,16 +90,23 @@ export async function decideOn<S>(
       runningOffers: new Map(),
     };
   }
-  const input = { snapshot, forecasts, stages, preset, solver, config, memory, plan, token, knownOffers, explains };
+  const of = { stages, preset, solver, config, memory, beliefs };
+  const input = { ...of, snapshot, forecasts, plan, token, knownOffers, explains };
   const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
   const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,
-    endings: endingsOf(decided.deliberation, { config, lastRanMs }),
+    endings: endingsOf(decided.deliberation, { config, lastRanMs, ...(stages.buys && { buys: stages.buys }) }),
     runningOffers: decided.deliberation.runningOffers,
-    ...(parts.reusesSlots === true ? { slotReuse: SlotReuse.of(decided.deliberation, { plan, config }) } : {}),
+    ...(parts.reusesSlots === true && stages.reusesSlots === true
+      ? { slotReuse: slotReuseOf(decided.deliberation, { plan, config }) }
+      : {}),
   };
 }
+
+/** None while pilots are to start: what starts between decisions has no role. */
+const slotReuseOf = (of: Deliberation, by: Parameters<typeof SlotReuse.of>[1]): SlotReuse | null =>
+  of.allotment.starts.some((s) => s.role === 'pilot') ? null : SlotReuse.of(of, by);
 
 /**
  * A decision that fails although each answer passed its check is made again by the stand-ins. The plan names every

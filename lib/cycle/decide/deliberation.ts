@@ -5,6 +5,7 @@ import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement, Purchase, Release } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
+import type { Beliefs } from '../../policy/learner.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
@@ -26,6 +27,7 @@ export interface DecideInput<S> {
   readonly solver: S;
   readonly config: SchedulerConfig;
   readonly memory: DecisionMemory;
+  readonly beliefs: Beliefs;
   readonly plan: PlanId;
   readonly token: number;
   /** Offers of the previous deliberation; empty or absent at first. */

@@ -1,16 +1,8 @@
 /** Effects of a plan, each with its key. */
 import { invariant } from '../../kernel/errors.ts';
-import {
-  effectKey,
-  instanceOf,
-  type EffectKey,
-  type GroupId,
-  type InstanceId,
-  type JobId,
-  type PlanId,
-} from '../../kernel/ids.ts';
+import { effectKey, instanceOf, type GroupId, type InstanceId, type JobId } from '../../kernel/ids.ts';
 import type { TaskRef } from '../../domain/job.ts';
-import type { Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
+import type { Allotment, Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
 import { memberOf, type Snapshot } from '../../domain/snapshot.ts';
 import type { Lots } from '../money/lots.ts';
 import { attemptName, taskKey } from '../state/working-state.ts';
@@ -18,6 +10,7 @@ import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import type { Stop } from './stops.ts';
+import { allocationKey, launchKey } from '../../domain/launch-keys.ts';
 
 export function effectsOf<S>(
   input: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts'>,
@@ -26,34 +19,17 @@ export function effectsOf<S>(
     readonly purchases: readonly Purchase[];
     readonly lots: Lots;
     readonly placements: readonly Placement[];
+    readonly pilots: ReadonlyMap<GroupId, number>;
     readonly copies: readonly Pick<PlacedCopy, 'running' | 'on' | 'copy'>[];
     readonly releases: readonly Release[];
   },
 ): Effect[] {
   const { snapshot, plan } = input;
-  const starts = readyPlacements(snapshot, what.placements);
+  const starts = readyPlacements(snapshot, what);
   const tried = attemptsSoFar(snapshot, starts);
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
-  what.purchases.forEach((p, i) => {
-    const allocation = allocationKey(plan, i);
-    const forecast = forecastAtPurchase(snapshot, input.forecasts.market, p);
-    for (let n = 0; n < p.count; n++) {
-      const { boughtFor = [], expectedS } = what.lots[i]?.[n] ?? {};
-      effects.push({
-        kind: 'launch',
-        key: effectKey(`${allocation}/${n}`),
-        instance: instanceOf(allocation, n),
-        allocation,
-        pool: p.pool,
-        bid: p.bid,
-        reason: p.reason,
-        ...(boughtFor.length === 0 ? {} : { boughtFor }),
-        ...(expectedS === undefined ? {} : { expectedS }),
-        ...(forecast === null ? {} : { forecast }),
-      });
-    }
-  });
+  effects.push(...launchesOf(input, what));
   for (const p of starts) {
     const attempt = attemptName(p.task, (p.fresh ? 0 : (tried.get(taskKey(p.task)) ?? 0)) + 1);
     effects.push({
@@ -63,6 +39,7 @@ export function effectsOf<S>(
       task: p.task,
       instance: p.instance,
       reason: p.reason,
+      ...(p.isPilot ? { role: 'pilot' } : {}),
     });
   }
   for (const { running, on, copy } of what.copies) {
@@ -79,8 +56,38 @@ export function effectsOf<S>(
   return effects;
 }
 
-/** Name of the nth purchase of a plan. */
-export const allocationKey = (plan: PlanId, purchase: number): EffectKey => effectKey(`${plan}/launch/${purchase}`);
+function launchesOf<S>(
+  { snapshot, plan, forecasts }: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts'>,
+  { purchases, lots }: { readonly purchases: readonly Purchase[]; readonly lots: Lots },
+): readonly Effect[] {
+  return purchases.flatMap((p, i) => {
+    const allocation = allocationKey(plan, i);
+    const forecast = forecastAtPurchase(snapshot, forecasts.market, p);
+    return Array.from({ length: p.count }, (_, n): Effect => {
+      const { boughtFor = [], expectedS } = lots[i]?.[n] ?? {};
+      return {
+        kind: 'launch',
+        key: launchKey(allocation, n),
+        instance: instanceOf(allocation, n),
+        allocation,
+        pool: p.pool,
+        bid: p.bid,
+        reason: p.reason,
+        ...(boughtFor.length === 0 ? {} : { boughtFor }),
+        ...(expectedS === undefined ? {} : { expectedS }),
+        ...(forecast === null ? {} : { forecast }),
+      };
+    });
+  });
+}
+
+/** Number of pilots by group. Tasks of a group are alike: the first ones that start are pilots. */
+export function pilotsOf({ starts }: Pick<Allotment, 'starts'>): ReadonlyMap<GroupId, number> {
+  const pilots = new Map<GroupId, number>();
+  for (const { option, count, role } of starts)
+    if (role === 'pilot') pilots.set(option.group, count + (pilots.get(option.group) ?? 0));
+  return pilots;
+}
 
 /** Attempts of each task that was tried among these; others of the same index may be there too. */
 function attemptsSoFar(snapshot: Snapshot, starts: readonly ReadyStart[]): ReadonlyMap<string, number> {
@@ -104,10 +111,14 @@ interface ReadyStart {
   readonly reason: string;
   /** True for a group of never-tried tasks. */
   readonly fresh: boolean;
+  readonly isPilot: boolean;
 }
 
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
-function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): ReadyStart[] {
+function readyPlacements(
+  snapshot: Snapshot,
+  { placements, pilots }: { readonly placements: readonly Placement[]; readonly pilots: ReadonlyMap<GroupId, number> },
+): ReadyStart[] {
   const ready = (p: Placement): boolean => snapshot.instances.get(p.on)?.instance.state === 'ready';
   const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
   const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
@@ -127,6 +138,7 @@ function readyPlacements(snapshot: Snapshot, placements: readonly Placement[]): 
     started.set(p.group, nth + 1);
     const index = invariant(memberOf(group, nth), `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
-    return [{ task, instance: p.on, reason: p.reason, fresh: 'freshFrom' in group.members }];
+    const isPilot = nth < (pilots.get(group.id) ?? 0);
+    return [{ task, instance: p.on, reason: p.reason, fresh: 'freshFrom' in group.members, isPilot }];
   });
 }

@@ -1,25 +1,13 @@
 import type { GroupId, JobId } from '../../kernel/ids.ts';
-import {
-  ZERO_USD,
-  gt,
-  hoursIn,
-  isoOf,
-  least,
-  lte,
-  plus,
-  raw,
-  seconds,
-  type EpochMs,
-  type Seconds,
-} from '../../kernel/units.ts';
+import { gt, hoursIn, isoOf, least, lte, plus, raw, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
-import { meanToDo, quantileToDo } from '../../domain/work-to-do.ts';
+import { meanToDo, quantileToDoS } from '../../domain/work-to-do.ts';
 import { isEnding, type Job } from '../../domain/job.ts';
 import type { UtilityCurve } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
-import type { PendingGroup } from '../../domain/snapshot.ts';
+import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from './deliberation.ts';
 import { settleOrHold } from '../observe/observe.ts';
@@ -45,6 +33,8 @@ export interface EndingContext {
   readonly config: Pick<SchedulerConfig, 'slotS' | 'lookAheadSlots' | 'billing' | 'cyclePeriodS' | 'startDelayMaxS'>;
   /** End of the last attempt of a job with a budget; null: none. */
   readonly lastRanMs: (job: JobId) => EpochMs | null;
+  /** Pools in which the preset may ever buy; absent: any. */
+  readonly buys?: (pool: Pool) => boolean;
 }
 
 /**
@@ -109,13 +99,14 @@ function worthNothing(curve: UtilityCurve | undefined, nowMs: EpochMs): boolean 
 function unaffordable(
   d: Deliberation,
   { job, groups }: { readonly job: Job; readonly groups: readonly PendingGroup[] },
-  { config, lastRanMs }: EndingContext,
+  { config, lastRanMs, buys }: EndingContext,
 ): string | null {
-  const limitUsd = raw(job.spec.maxCostUsd ?? ZERO_USD);
-  const spentUsd = raw(d.snapshot.spentUsd.get(job.id) ?? ZERO_USD);
-  const sharesUsd = groups.reduce((sum, g) => sum + g.count * leastTaskUsd(d, g, config), 0);
+  const { limitUsd, spentUsd } = limitOf(d.snapshot, job.id) ?? { limitUsd: 0, spentUsd: 0 };
+  const pools = buys === undefined ? d.snapshot.pools : d.snapshot.pools.filter(({ pool }) => buys(pool));
+  const of = { pools, config };
+  const sharesUsd = groups.reduce((sum, g) => sum + g.count * leastTaskUsd(d, g, of), 0);
   const short = d.short.get(job.id);
-  const neededUsd = short === undefined ? sharesUsd : Math.max(sharesUsd, leastInstanceUsd(d, groups, config));
+  const neededUsd = short === undefined ? sharesUsd : Math.max(sharesUsd, leastInstanceUsd(d, groups, of));
   const guessed = groups.some((g) => d.forecasts.runtime.get(`${g.job}/${g.stage.name}`)?.basis === 'prior');
   const facts =
     `${usdText(spentUsd)} spent, at least ${usdText(short === undefined ? neededUsd : Math.max(neededUsd, short.neededUsd))} needed for what waits` +
@@ -129,12 +120,17 @@ function unaffordable(
   return `its budget does not pay for it, and prices did not fall enough ${waited}: ${facts}`;
 }
 
+/** Pools in which the preset may buy. */
+interface Priced extends Pick<EndingContext, 'config'> {
+  readonly pools: readonly PoolView[];
+}
+
 /**
  * Lower bound of the cost of one task of a group, US dollars: by the offers, and by the lowest price of any allowed
  * pool, open or not, now, on average or by expectation within the look-ahead. It lies below the costs in any plan,
  * because a job is given up only if even this is too much.
  */
-function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContext['config']): number {
+function leastTaskUsd(d: Deliberation, group: PendingGroup, { pools, config }: Priced): number {
   const forecast = d.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
   const offers = d.offers.get(group.id);
   let leastUsd = Infinity;
@@ -142,7 +138,7 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
     leastUsd = Math.min(leastUsd, o.expectedCostUsd);
   }
   const hours = forecast === undefined ? 0 : meanToDo(forecast.runtime, group) / 3600;
-  for (const view of d.snapshot.pools) {
+  for (const view of pools) {
     const share = dominantShare(group.need, view.pool.type.capacity);
     if (share > 1 || brokenConstraint(group.stage.constraints, view.pool) !== null) continue;
     leastUsd = Math.min(leastUsd, share * hours * lowestPrice(d, view, config));
@@ -154,17 +150,16 @@ function leastTaskUsd(d: Deliberation, group: PendingGroup, config: EndingContex
  * Lower bound of the cost of an instance for one task of the groups, start-up and rounding of bills included; 0 if a
  * live instance may take it.
  */
-function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], config: EndingContext['config']): number {
+function leastInstanceUsd(d: Deliberation, groups: readonly PendingGroup[], { pools, config }: Priced): number {
   const may = (g: PendingGroup, pool: Pool): boolean =>
     dominantShare(g.need, pool.type.capacity) <= 1 && brokenConstraint(g.stage.constraints, pool) === null;
   for (const { pool } of d.snapshot.instances.values()) if (groups.some((g) => may(g, pool))) return 0;
   let leastUsd = Infinity;
-  for (const view of d.snapshot.pools) {
+  for (const view of pools) {
     for (const g of groups) {
       const forecast = d.forecasts.runtime.get(`${g.job}/${g.stage.name}`);
       if (forecast === undefined || !may(g, view.pool)) continue;
-      const heldS =
-        config.startDelayMaxS + Math.max(exitS([g.stage], config), raw(quantileToDo(forecast.runtime, g, 0.5)));
+      const heldS = config.startDelayMaxS + Math.max(exitS([g.stage], config), quantileToDoS(forecast.runtime, g, 0.5));
       leastUsd = Math.min(leastUsd, usdFor(chargedS(heldS, config), lowestPrice(d, view, config)));
     }
   }

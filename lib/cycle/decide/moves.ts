@@ -6,25 +6,26 @@
 import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
-import { brokenConstraint, nonInterruptibleOnly } from '../../domain/constraints.ts';
-import { isEnding, type StageSpec } from '../../domain/job.ts';
-import type { Allotment, Placement } from '../../domain/plan.ts';
+import { brokenConstraint, nonInterruptibleOnly, onlyPool } from '../../domain/constraints.ts';
+import { isEnding, type Attempt, type StageSpec } from '../../domain/job.ts';
+import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, liveBeside, memberOf, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
+  DecisionContext,
   Host,
   Leftover,
   PlacePolicy,
   PlannedMove,
-  SceneContext,
   StartOption,
   TaskToPlace,
-  Worths,
 } from '../../policy/contracts.ts';
 import { afterPlacing } from '../../policy/hosts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
+import { wrongMove } from '../../policy/targets.ts';
+import { taskKey } from '../state/working-state.ts';
 
 /** Starts of tasks that arrive at the target of their move, and their groups. */
 export interface Arrivals {
@@ -33,24 +34,47 @@ export interface Arrivals {
 }
 
 /** Input for placing moves. */
-export interface PlacingContext extends SceneContext {
+export interface PlacingContext extends DecisionContext {
   readonly place: PlacePolicy;
   readonly leftOf: (running: RunningTask) => Seconds;
 }
 
-/** The plan's moves, less those whose side the user's constraints exclude. */
-export function movesOf({ moves }: Allotment, worths: Worths): readonly PlannedMove[] {
+/**
+ * The plan's moves, one of each task. Moves to a side that the user's constraints exclude, or to a wrong target, are
+ * left out. Of several attempts of a task the first one moves: it has the checkpoint, and the others stop with it.
+ */
+export function movesOf(
+  { moves: asked }: Pick<Allotment, 'moves'>,
+  { worths, snapshot }: Pick<DecisionContext, 'worths' | 'snapshot'>,
+): readonly PlannedMove[] {
+  const firsts = new Map<string, Attempt>();
+  for (const { running } of asked) {
+    const first = firsts.get(taskKey(running.attempt));
+    if (first === undefined || running.attempt.number < first.number) {
+      firsts.set(taskKey(running.attempt), running.attempt);
+    }
+  }
+  const moves = asked.filter(({ running }) => firsts.get(taskKey(running.attempt)) === running.attempt);
   return moves.flatMap(({ running, reason, to }): PlannedMove[] => {
     const worth = invariant(
       worths.ofRunning(running),
       `the plan moves attempt ${running.attempt.id}, which has no worth`,
     );
-    const toSpot = to === 'spot';
     const { constraints } = running.stage;
+    if (to !== undefined && to !== 'spot') {
+      const pool = poolOf(to, snapshot);
+      if (pool === undefined || wrongMove({ running, to }, snapshot) !== null) return [];
+      const toSpot = pool.option === 'spot';
+      return [{ running, worth, reason, toSpot, to, constraints: onlyPool(constraints, pool) }];
+    }
+    const toSpot = to === 'spot';
     const narrowed = toSpot ? constraints : nonInterruptibleOnly(constraints);
     return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed }];
   });
 }
+
+const poolOf = (to: NamedTarget, { pools, instances }: Snapshot): Pool | undefined =>
+  to.instance === undefined ? pools.find((p) => p.pool.id === to.pool)?.pool : instances.get(to.instance)?.pool;
 
 type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
 
@@ -70,6 +94,15 @@ function sidesOf(): (stage: StageSpec, onSpot: boolean) => Side {
     }
     return side;
   };
+}
+
+/** Hosts of a named target, but for the one that the move leaves. */
+function namedSide({ running: { attempt }, to, constraints }: PlannedMove & { readonly to: NamedTarget }): Side {
+  const inPool = (pool: Pool): boolean =>
+    brokenConstraint(constraints, pool) === null && (to.pool === undefined || to.pool === pool.id);
+  const allowed = ({ on, pool }: Host): boolean =>
+    on !== attempt.instance && inPool(pool) && (to.instance === undefined || to.instance === on);
+  return { inPool, allowed };
 }
 
 /**
@@ -136,7 +169,7 @@ export function placeMoved({ groups: all }: Pick<Snapshot, 'groups'>, hosts: rea
   return { placements, hosts: afterPlacing(hosts, tasks, placements), arrived };
 }
 
-/** Reserves room for attempts that move, before anything else is placed: off spot, or on it for those that return. */
+/** Reserves room for attempts that move, before anything else is placed: where their targets are. */
 export function placeMoves(context: PlacingContext, moves: readonly PlannedMove[], hosts: readonly Host[]) {
   const sides = sidesOf();
   const tasks = moves.map((m): TaskToPlace => ({
@@ -145,7 +178,7 @@ export function placeMoves(context: PlacingContext, moves: readonly PlannedMove[
     need: m.running.attempt.resources,
     runtimeS: context.leftOf(m.running),
     gang: null,
-    ...sides(m.running.stage, m.toSpot),
+    ...(m.to === undefined ? sides(m.running.stage, m.toSpot) : namedSide({ ...m, to: m.to })),
   }));
   const placements = tasks.length === 0 ? [] : context.place(tasks, hosts, context);
   const placed = new Set(placements.map((p) => p.group));

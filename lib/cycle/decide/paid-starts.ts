@@ -1,9 +1,9 @@
-import { raw } from '../../kernel/units.ts';
 import type { GroupId } from '../../kernel/ids.ts';
+import { seconds } from '../../kernel/units.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import { quantileToDo } from '../../domain/work-to-do.ts';
+import { quantileToDoS } from '../../domain/work-to-do.ts';
 import type { OrderInput, OrderPolicy, Started } from '../../policy/contracts.ts';
 import { MOST_ROUNDS, type Purse } from '../money/purse.ts';
 
@@ -16,12 +16,15 @@ export function paidStarts(
   order: OrderPolicy,
   { arriving, purse }: { readonly arriving: readonly Placement[]; readonly purse: Purse },
 ): Started {
-  let { allotment } = input;
+  const { offers, hosts } = input;
+  const runtimeOf = (group: PendingGroup) => medianToDo(group, input.forecasts);
+  const starts = purse.meantFor(input.allotment.starts, { offers, runtimeOf: (g) => seconds(runtimeOf(g)), hosts });
+  let allotment = { ...input.allotment, starts };
   for (let round = 1; ; round++) {
     const wanted = order({ ...input, allotment });
     const giveBack = purse.remembered();
     const placing = [...arriving, ...wanted.placements];
-    const placements = purse.placed(placing, (group) => medianToDo(group, input.forecasts));
+    const placements = purse.placed(placing, runtimeOf);
     if (placements.length === placing.length || round >= MOST_ROUNDS) return { ...wanted, placements };
     const kept = new Set(placements);
     const refused = new Map<GroupId, number>();
@@ -42,7 +45,7 @@ function startsWithout(starts: Allotment['starts'], fewer: ReadonlyMap<GroupId, 
 }
 
 /** A task's own running time still to come, seconds: the median. */
-function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
+export function medianToDo(group: PendingGroup, { runtime }: Forecasts): number {
   const forecast = runtime.get(`${group.job}/${group.stage.name}`);
-  return forecast === undefined ? 0 : raw(quantileToDo(forecast.runtime, group, 0.5));
+  return forecast === undefined ? 0 : quantileToDoS(forecast.runtime, group, 0.5);
 }

@@ -16,8 +16,10 @@ import type { LeftOf } from '../../policy/left-of.ts';
 import type { Purse } from '../money/purse.ts';
 import { hostsAfterStarts, type PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
+import { buyAhead } from './buy-ahead.ts';
 import { expectUseful } from './expect-useful.ts';
 import { hostsThere } from './hosts-there.ts';
+import { laterDemand } from './later.ts';
 import { leftoversOf, placeMoved, placeMoves, placeReturning, type Arrivals } from './moves.ts';
 import { paidStarts } from './paid-starts.ts';
 
@@ -75,27 +77,31 @@ export function scale<S>(
   { snapshot, stages }: DecideInput<S>,
   of: {
     readonly context: DecisionContext;
+    readonly allotment: Pick<Allotment, 'deferred'>;
     readonly appraised: AppraisedMoves;
     readonly placed: Placed;
     readonly copies: readonly PlacedCopy[];
     readonly purse: Purse;
   },
 ) {
-  const { context, appraised, placed, copies, purse } = of;
+  const { context, allotment, appraised, placed, copies, purse } = of;
+  const later = once(() => laterDemand(stages, context, allotment));
   const { leftovers } = placed;
   const groups = new Map([...context.worths.groups, ...appraised.worths]);
   const scaling = {
     ...context,
     worths: { groups, ofRunning: context.worths.ofRunning },
     offers: new Map([...context.offers, ...appraised.offers]),
+    later,
     used: copies.length === 0 ? placed.used : new Set([...placed.used, ...copies.map((c) => c.on)]),
   };
   let last = null as Scaling | null;
   const { purchases, lots } = purse.bought(leftovers, scaling.offers, (asked, offers) => {
     last = stages.scale({ ...scaling, offers, leftovers: asked });
-    return last.purchases;
+    return last.purchases.filter((p) => p.serves === undefined);
   });
   expectUseful(purchases, snapshot, leftovers);
-  const { releases } = last ?? stages.scale({ ...scaling, leftovers: [] });
-  return { purchases, lots, releases };
+  const answer = last ?? stages.scale({ ...scaling, leftovers: [] });
+  const ahead = answer.purchases.filter((p) => p.serves !== undefined);
+  return { ...buyAhead(ahead, { purchases, lots }, { snapshot, later, purse }), releases: answer.releases };
 }

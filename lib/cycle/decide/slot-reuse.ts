@@ -9,7 +9,7 @@
  * - the appraisal must offer the group capacity of that purchase option, and a task with a deadline this very pool,
  *   while it is not guarded; work meant for spot never holds an on-demand instance;
  * - only tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
- * - no job with a limit on money, and nothing at all beside gangs, moves, pre-emptions or limits of the deployment.
+ * - no job with a limit on money, and nothing at all beside gangs, moves, preemptions or limits of the deployment.
  * Remaining slots wait for the next decision, which is then requested at once.
  * State is in memory alone: it is made from a decision and ends with the next one. A crash loses nothing, because
  * starts are recorded first.
@@ -28,11 +28,11 @@ import { fits, minusResources, plusResources, type Resources } from '../../domai
 import { isStopping, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { acceptableOffers } from '../../stages/plan/options.ts';
-import { allocationKey } from './effects.ts';
 import type { Deliberation } from './deliberation.ts';
 import { waitingForRoom } from '../explain/expected-start.ts';
 import type { Left, Observed } from '../observe/observe.ts';
 import { attemptName, type WorkingState } from '../state/working-state.ts';
+import { allocationKey } from '../../domain/launch-keys.ts';
 
 /** Tasks of a group that wait for room. */
 interface Waiting {

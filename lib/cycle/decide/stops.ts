@@ -1,9 +1,9 @@
-/** Stops of attempts: of jobs that end, of broken gangs, of the plan's pre-emptions, and of moves that begin. */
+/** Stops of attempts: of jobs that end, of broken gangs, of the plan's preemptions, and of moves that begin. */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import { liveBeside, runningNamed, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
-import type { AppraisedMoves, MovePolicy } from '../../policy/contracts.ts';
+import type { AppraisedMoves, DecisionContext, MovePolicy } from '../../policy/contracts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
 
 export interface Stop {
@@ -15,7 +15,7 @@ export interface Stop {
 }
 
 export function stopsOf(
-  snapshot: Snapshot,
+  context: DecisionContext,
   allotment: Allotment,
   moving: {
     readonly appraised: AppraisedMoves;
@@ -24,6 +24,7 @@ export function stopsOf(
     readonly vacate: MovePolicy['vacate'];
   },
 ): Stop[] {
+  const { snapshot } = context;
   const stops = new Map<AttemptId, Stop>();
   const stop = ({ attempt }: RunningTask, why: Omit<Stop, 'attempt'>): void => {
     if (attempt.state === 'stopping' || stops.has(attempt.id)) return;
@@ -67,7 +68,10 @@ export function stopsOf(
       continue;
     }
     const of = offers.get(moveGroup(m))?.offers ?? [];
-    const why = host === undefined ? moving.vacate({ snapshot, move: m, offers: of, going, buys: moving.buys }) : null;
+    const { vacate, buys } = moving;
+    // A named target is worth waiting for, or is not to be had.
+    const mayVacate = host === undefined && m.to === undefined;
+    const why = mayVacate ? vacate({ ...context, move: m, moveOffers: of, going, buys }) : null;
     if (why !== null) stop(m.running, { why: 'preempted', reason: why });
   }
   return [...stops.values()];

@@ -2,13 +2,14 @@ import TinyQueue from 'tinyqueue';
 import type { GroupId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { add, raw } from '../../kernel/units.ts';
-import { quantile } from '../../domain/distribution.ts';
+import { quantileS } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { begunBy, doneOnceS, type Begun } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from '../decide/deliberation.ts';
+import { milliCpuIn } from '../../domain/resources.ts';
 
 /** Room in use: the expected end of a task, seconds from now, and its vCPUs until then. */
 export interface Busy {
@@ -117,7 +118,7 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
   const queue = waiting.map(({ group, tasks, runtimeS }): Queued => ({
     group: group.id,
     tasks,
-    milliCpu: raw(group.need.cpu),
+    milliCpu: milliCpuIn(group.need),
     runtimeS,
     gang: group.stage.gang,
   }));
@@ -131,7 +132,7 @@ export function expectedStarts(d: Deliberation): ReadonlyMap<GroupId, number> {
 function density(d: Deliberation, group: PendingGroup, runtimeS: number): number {
   const worth = d.worths.groups.get(group.id);
   if (worth === undefined) return 0;
-  return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(raw(group.need.cpu) * runtimeS, 1e-9);
+  return worthAt(worth.curve, d.snapshot.nowMs) / Math.max(milliCpuIn(group.need) * runtimeS, 1e-9);
 }
 
 /** Median of a task's remaining running time. */
@@ -145,7 +146,7 @@ function medians(): MedianLeftS {
     let medianS = 0;
     if (forecast !== undefined) {
       const known = whole.get(forecast);
-      medianS = known ?? raw(quantile(forecast.runtime, 0.5));
+      medianS = known ?? quantileS(forecast.runtime, 0.5);
       if (known === undefined) whole.set(forecast, medianS);
     }
     // A task beyond its median counts as half-way, as domain/distribution.ts does with whole forecasts.
@@ -156,7 +157,7 @@ function medians(): MedianLeftS {
 const runningEnds = (d: Deliberation, leftS: MedianLeftS): Busy[] =>
   d.snapshot.running.map((running) => ({
     inS: leftS(forecastFor(d.forecasts.runtime, running), begunBy(running, d.snapshot.nowMs)),
-    milliCpu: raw(running.attempt.resources.cpu),
+    milliCpu: milliCpuIn(running.attempt.resources),
   }));
 
 /** Ends of the tasks that this decision starts, also on coming instances. */
@@ -165,5 +166,5 @@ const startingEnds = (d: Deliberation, groups: ReadonlyMap<GroupId, PendingGroup
     const group = groups.get(option.group);
     const { startDelayS, expectedDurationS } = option.offer;
     const inS = raw(add(startDelayS, expectedDurationS));
-    return group === undefined ? [] : [{ inS, milliCpu: count * raw(group.need.cpu) }];
+    return group === undefined ? [] : [{ inS, milliCpu: count * milliCpuIn(group.need) }];
   });

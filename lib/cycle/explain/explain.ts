@@ -1,15 +1,14 @@
 import { instanceId, type GroupId, type InstanceId, type JobId, type PoolId } from '../../kernel/ids.ts';
-import { unreachable } from '../../kernel/errors.ts';
+
 import { plus, raw, seconds, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import { quantile } from '../../domain/distribution.ts';
 import type { Job } from '../../domain/job.ts';
-import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
+import { bidNumber, type Bid, type Pool, onDemandUsdOf, rateText } from '../../domain/pool.ts';
 import type { Explanation, ForecastSeen, Placement, WaitReason } from '../../domain/plan.ts';
 import { pInterruptedWithin, type Offer } from '../../domain/forecast.ts';
 import {
   runningByJob,
   type InstanceView,
-  type Limits,
   type PendingGroup,
   type RunningTask,
   type SetAside,
@@ -17,7 +16,8 @@ import {
 import type { Deliberation } from '../decide/deliberation.ts';
 import { copiesAskedFor, copiesOf, standsForTask } from './copies.ts';
 import { expectedStarts } from './expected-start.ts';
-import { raisesLimit } from '../money/limit-text.ts';
+
+import { headline, diskHeadline, whatEndsWait, whatWouldChange } from './headlines.ts';
 
 type Waiting = Explanation['waiting'][number];
 type Placed = Explanation['placed'][number];
@@ -254,8 +254,7 @@ function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
 
 function spotTerms({ forecasts: { market } }: Deliberation, pool: Pool, bid: Bid, price: UsdPerHour | null): string {
   const hour = pInterruptedWithin(market.interruption(pool, bid), HOUR);
-  const at =
-    price === null ? '' : ` at ${raw(price).toFixed(4)} USD/h (on-demand ${raw(pool.onDemandUsdPerHour).toFixed(4)})`;
+  const at = price === null ? '' : ` at ${rateText(price)} USD/h (on-demand ${onDemandUsdOf(pool).toFixed(4)})`;
   const { refused = null, capacity } = market.origin ?? {};
   const instead = (why: string | null, by: string): string => (why === null ? '' : ` (${why}; ${by})`);
   const refusals = `${instead(refused, 'from history')}${instead(capacity?.refused ?? null, 'from observed interruptions')}`;
@@ -353,8 +352,8 @@ function explainRoom(d: Deliberation, group: PendingGroup, index: Index, out: Sa
     });
   }
   waitsForRoom(d.forSlotReuse.get(group.id) ?? 0, {
-    detail: 'it waits its turn on places of other short tasks, which run, start or are bought',
-    wouldChange: 'nothing: it starts when one of these places comes free',
+    detail: 'it waits to reuse a slot of other short tasks, which run, start or are bought',
+    wouldChange: 'nothing: it starts when one of these slots comes free',
     expectedStartMs: null,
   });
   waitsForRoom(d.untold.get(group.id) ?? 0, {
@@ -452,65 +451,4 @@ function explainWaits(d: Deliberation, group: PendingGroup, index: Index, out: S
 function expectedStart(d: Deliberation, group: GroupId, index: Index): EpochMs | null {
   const inS = index.startsInS.get(group);
   return inS === undefined ? null : plus(d.snapshot.nowMs, seconds(inS));
-}
-
-/** Remedy for a wait; a quota of the account is not raised by a limit of the deployment. */
-const whatEndsWait = ({ why, quota }: Deliberation['allotment']['waits'][number], limits: Limits): string =>
-  quota === undefined
-    ? whatWouldChange(why, limits)
-    : `a higher vCPU quota ${quota} of the account (Service Quotas), instances under it that end, or ${why === 'gang' ? 'a smaller gang' : 'fewer hard constraints'}`;
-
-function whatWouldChange(why: WaitReason, limits: Limits): string {
-  switch (why) {
-    case 'capacity':
-      return `a task that ends, a higher vCPU limit (${raisesLimit(limits)}), or fewer hard constraints`;
-    case 'price':
-      return 'a lower price, a higher value, or a nearer deadline';
-    case 'cheaper-later':
-      return 'a price drop, or a deadline that leaves less time to wait';
-    case 'dependency':
-      return 'the end of what it depends on';
-    case 'constraint':
-      return 'fewer hard constraints or smaller resources: no open pool satisfies them now';
-    case 'budget':
-      return 'a lower price, for which it waits a day at most, or a higher maxCost when it is submitted again';
-    case 'backoff':
-      return 'nothing: it is tried again after the pause';
-    case 'not-before':
-      return 'nothing: it starts from then on';
-    case 'gang':
-      return `room for all tasks of the gang at once: other work that ends, or a higher vCPU limit (${raisesLimit(limits)})`;
-    case 'starting-instance':
-      return 'nothing: it starts when the instance is up';
-    case 'cancelling':
-      return 'nothing: it ends when its last task has stopped';
-    case 'held':
-      return 'a release once the cause is mended (`ebb release`), or a cancellation (`ebb cancel`) and a corrected job';
-    case 'disk':
-      return 'room on the disk: what is deleted below the folder of the engine, or a larger --disk when it is started again';
-    default:
-      return unreachable(why, 'wait reason');
-  }
-}
-
-function headline(job: Job, waiting: readonly Waiting[], placed: readonly Placed[]): string {
-  const running = placed.reduce((n, p) => n + p.tasks, 0);
-  const waitingTasks = waiting.reduce((n, w) => n + w.tasks, 0);
-  const main = waiting[0];
-  const counts = countsText(job, running, waitingTasks);
-  return main === undefined || running > 0 ? counts : `${counts}: ${main.detail}`;
-}
-
-/** A cause that keeps all tasks from starting is named even if others run. */
-function diskHeadline(job: Job, waiting: readonly Waiting[], placed: readonly Placed[]): string {
-  const count = (of: readonly { readonly tasks: number }[]): number => of.reduce((n, one) => n + one.tasks, 0);
-  const counts = countsText(job, count(placed), count(waiting));
-  const [main] = waiting;
-  return main === undefined ? counts : `${counts}: ${main.detail}`;
-}
-
-function countsText(job: Job, running: number, waiting: number): string {
-  const done = job.stages.reduce((n, s) => n + s.succeeded, 0);
-  const total = job.stages.reduce((n, s) => n + s.tasks, 0);
-  return `${done} of ${total} tasks done, ${running} running or starting, ${waiting} waiting`;
 }

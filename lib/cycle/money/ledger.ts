@@ -59,9 +59,9 @@ export const jobsNamed = (
  * A payment depends on nothing later, so an accrued bill never moves from one job to another. If the purchase is
  * unknown, start-up is paid by the jobs that ran, by share x time; if nothing ran either, by nobody.
  * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
- * it on success) is work, the remaining time wasted; unused capacity is idle. Rows sum to the bill exactly up to
- * floating point. O(pieces + attempts log attempts + cuts x attempts alive at once + gaps x jobs of the stretch) for
- * pieces in the order of time.
+ * it on success) is work, the remaining time wasted, that of a superseded one speculative; unused capacity is idle.
+ * Rows sum to the bill exactly up to floating point. O(pieces + attempts log attempts + cuts x attempts alive at once +
+ * gaps x jobs of the stretch) for pieces in the order of time.
  */
 export function attribute(of: Attributed): LedgerRow[] {
   const account = new Account(of);
@@ -244,7 +244,6 @@ function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
     if (startedMs === null) continue;
     const share = dominantShare(attempt.resources, pool.type.capacity);
     const endMs = attempt.endedMs ?? until;
-    const cutMs = least(keptUntil(attempt, startedMs, endMs), endMs);
     const add = (kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
       const place = intervals.length;
       if (lt(from, to)) {
@@ -260,12 +259,18 @@ function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
         });
       }
     };
-    add('work', startedMs, cutMs);
-    add('wasted', cutMs, endMs);
+    if (attempt.supersededBy !== undefined || attempt.outcome === 'superseded') add('speculative', startedMs, endMs);
+    else {
+      const cutMs = least(keptUntil(attempt, startedMs, endMs), endMs);
+      add('work', startedMs, cutMs);
+      add('wasted', cutMs, endMs);
+    }
   }
   return intervals;
 }
 
-/** Time until which an attempt's running counts as work. */
-const keptUntil = ({ outcome, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs =>
-  outcome === 'succeeded' || outcome === 'superseded' || outcome === null ? endMs : plus(startedMs, keptS);
+/** Time until which an attempt's running counts as work. Nobody resumes what a copy saved. */
+function keptUntil({ outcome, role, keptS }: Attempt, startedMs: EpochMs, endMs: EpochMs): EpochMs {
+  if (outcome === 'succeeded' || outcome === null) return endMs;
+  return role === 'copy' ? startedMs : plus(startedMs, keptS);
+}

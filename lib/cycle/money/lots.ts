@@ -2,6 +2,7 @@
  * Tasks of each purchased instance. Acquirers choose instances; this assigns leftover tasks to them, whatever the
  * acquirer, so that each purchase has jobs that pay for it.
  */
+import { compareText } from '../../kernel/compare.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
 import { descending, raw } from '../../kernel/units.ts';
@@ -146,4 +147,3 @@ export function beneficiaries(pool: Pool, taken: readonly TakenFor[]): readonly 
 }
 
 const keyOf = ({ group, option }: Leftover): string => `${group.id} ${option.offer.pool}`;
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -6,45 +6,29 @@
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import {
-  ZERO_S,
-  atLeastZero,
-  isoOf,
-  raw,
-  secondsBetween,
-  sub,
-  type EpochMs,
-  type UsdPerHour,
-} from '../../kernel/units.ts';
-import type { SchedulerConfig } from '../../domain/config.ts';
-import type { Beneficiary } from '../../domain/instance.ts';
+import { ZERO_S, isoOf, raw, secondsBetween, type EpochMs, type Seconds, excess } from '../../kernel/units.ts';
+
+import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
-import { isSpotPool, usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
-import { dominantShare } from '../../domain/resources.ts';
+import type { Allotment, LimitReached, Placement, Purchase } from '../../domain/plan.ts';
+import { isSpotPool, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
+import { dominantShare, fits } from '../../domain/resources.ts';
 import {
-  runningByJob,
   workDoneS,
   type Budget,
   type InstanceView,
   type PendingGroup,
   type Period,
   type RunningTask,
-  type Snapshot,
   type SpendingLimit,
 } from '../../domain/snapshot.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
-import { withOffers, type GroupOffers, type Leftover } from '../../policy/contracts.ts';
+import { withOffers, type GroupOffers, type Host, type Leftover } from '../../policy/contracts.ts';
 import { limitText } from './deployment-limits.ts';
-import type { LeftOf } from '../../policy/left-of.ts';
+import { leftS } from '../../policy/left-of.ts';
+import { LotCosts, lotBid, withCosts, type CostInput, type OnInstance } from './lot-costs.ts';
 import { beneficiaries, lotsOf, type Lot, type Lots, type TakenFor } from './lots.ts';
-import { chargedS, exitS, highestUsdPerHour, moreChargedS, sharedS, usdFor, usdText } from './worst-cost.ts';
-
-export interface PurseInput {
-  readonly snapshot: Snapshot;
-  readonly leftOf: LeftOf;
-  readonly config: SchedulerConfig;
-}
+import { chargedS, exitS, moreChargedS, usdFor, usdText } from './worst-cost.ts';
 
 /** A job with refused starts or purchases, because its limit could be passed. US dollars. */
 export interface Short {
@@ -88,15 +72,17 @@ export class Purse {
   readonly #heldUntilS = new Map<InstanceId, number>();
   /** Jobs that were refused something in this decision. */
   readonly short = new Map<JobId, Short>();
-  readonly #input: PurseInput;
+  readonly #input: CostInput;
   readonly #money = new Map<JobId, Money>();
   readonly #pools = new Map<string, PoolView>();
   readonly #exitS = new Map<JobId, number>();
-  /** What runs on instances that something was placed on in this decision, and what was placed there. */
+  readonly #costs: LotCosts;
+  /** Tasks on instances with placements of this decision, these included. */
   #beside = new Map<InstanceId, readonly OnInstance[]>();
 
-  constructor(input: PurseInput) {
+  constructor(input: CostInput) {
     this.#input = input;
+    this.#costs = new LotCosts(input, { pools: this.#pools, exitS: this.#exitS });
     const { budgets = NO_BUDGETS, spendingLimits = [] } = input.snapshot;
     this.#limits = spendingLimits.map((limit) => ({
       limit,
@@ -109,7 +95,7 @@ export class Purse {
       const spec = input.snapshot.jobs.get(job)?.spec;
       if (spec === undefined) continue;
       this.#exitS.set(job, exitS(spec.stages, input.config));
-      const committedUsd = heldUsd + Math.max(reservedUsd, this.#runningUsd(job));
+      const committedUsd = heldUsd + Math.max(reservedUsd, this.#costs.runningUsd(job));
       this.#money.set(job, { limitUsd, spentUsd, committedUsd, leftUsd: limitUsd - spentUsd - committedUsd });
     }
   }
@@ -176,7 +162,7 @@ export class Purse {
       if (there === undefined) return !refused.has(group.id);
       const beside = this.#besideOn(there);
       if (money !== undefined) {
-        const usd = this.#placementUsd(group, { there, beside, runtimeS });
+        const usd = this.#costs.placementUsd(group, { there, beside, runtimeS });
         if (usd > money.leftUsd + 1e-9 || refused.has(group.id)) {
           if (group.stage.gang) refused.add(group.id);
           this.#refuse(group.job, usd, `a task on ${instance}`);
@@ -198,7 +184,7 @@ export class Purse {
     const there = this.#input.snapshot.instances.get(on);
     if (there === undefined || this.#money.size + this.#limits.length === 0) return null;
     const usd = this.#money.has(group.job)
-      ? this.#placementUsd(group, { there, beside: this.#besideOn(there), runtimeS })
+      ? this.#costs.placementUsd(group, { there, beside: this.#besideOn(there), runtimeS })
       : 0;
     const over = this.#overCopying(group.job, usd) ?? this.#overByHolding(on, Math.max(runtimeS, toldToDoS(group)));
     if (over !== null) return over;
@@ -217,7 +203,7 @@ export class Purse {
   ): string | null {
     const { job } = of.group;
     const taken = [{ leftover: of, tasks: 1 }];
-    const costs = this.#lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid });
+    const costs = this.#costs.lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid });
     const usd = costs.get(job)?.usd ?? 0;
     const over =
       this.#overCopying(job, usd) ?? (isFirst ? this.#overLimit({ pool: pool.id }, this.#heldS({ taken })) : null);
@@ -225,10 +211,26 @@ export class Purse {
     return over;
   }
 
-  /** What an instance is bought for that was paid for by `boughtForCopy`. */
-  lotOfCopies(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Lot {
+  /**
+   * Takes the money for an instance that is bought ahead of demand, of all jobs that it serves, or says why there is
+   * none.
+   */
+  boughtAhead(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): string | null {
+    const costs = this.#costs.lotUsd({ taken, boughtFor: beneficiaries(pool, taken) }, { pool, bid });
+    for (const [job, { usd }] of costs) {
+      const money = this.#money.get(job);
+      if (money !== undefined && usd > money.leftUsd + 1e-9)
+        return `the limit of ${usdText(money.limitUsd)} (maxCost) of ${job} could be passed`;
+    }
+    const over = this.#overLimit({ pool: pool.id }, this.#heldS({ taken }));
+    if (over === null) for (const [job, { usd }] of costs) this.#pay(job, usd);
+    return over;
+  }
+
+  /** What an instance is bought for that was paid for by `boughtForCopy` or `boughtAhead`. */
+  lotPaid(taken: readonly TakenFor[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Lot {
     const boughtFor = beneficiaries(pool, taken);
-    const costs = this.#lotUsd({ taken, boughtFor }, { pool, bid });
+    const costs = this.#costs.lotUsd({ taken, boughtFor }, { pool, bid });
     return {
       taken: [],
       boughtFor: withCosts(boughtFor, costs),
@@ -238,7 +240,7 @@ export class Purse {
 
   /** The bid of an instance for these jobs: those with a limit have one. */
   bidFor(jobs: readonly JobId[], { pool, bid }: { readonly pool: Pool; readonly bid: Bid }): Bid {
-    return jobs.some((job) => this.#money.has(job)) ? lotBid(bid, pool, this.#quote(pool)) : bid;
+    return jobs.some((job) => this.#money.has(job)) ? lotBid(bid, pool, this.#costs.quoteUsd(pool)) : bid;
   }
 
   /** The money of a job is first for its tasks that wait. */
@@ -256,7 +258,7 @@ export class Purse {
   }
 
   #besideOn(there: InstanceView): readonly OnInstance[] {
-    return this.#beside.get(there.instance.id) ?? this.#runningOn(there);
+    return this.#beside.get(there.instance.id) ?? this.#costs.runningOn(there);
   }
 
   #putBeside({ job, need }: PendingGroup, there: InstanceView, runtimeS: number): void {
@@ -357,7 +359,7 @@ export class Purse {
   /** Charge for holding a live instance for so long from now, US dollars. */
   #heldUsd({ instance, pool }: InstanceView, seconds: number): number {
     const { snapshot, config } = this.#input;
-    return usdFor(moreChargedS(instance.launchedMs, snapshot.nowMs, seconds, config), this.#quote(pool));
+    return usdFor(moreChargedS(instance.launchedMs, snapshot.nowMs, seconds, config), this.#costs.quoteUsd(pool));
   }
 
   /** Commits also the excess of running time over the expected holding time of its instance. */
@@ -368,7 +370,7 @@ export class Purse {
       const goneS = secondsBetween(instance.requestedMs, snapshot.nowMs);
       const countedS = Math.max(exitS([], config), (instance.expectedS ?? 0) - goneS);
       const runsS = attempts.reduce(
-        (most, r) => Math.max(most, Math.max(raw(leftOf(r)), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
+        (most, r) => Math.max(most, Math.max(leftS(r, leftOf), toldLeftS(r, snapshot.nowMs)) + config.turnoverS),
         0,
       );
       this.#heldUntilS.set(instance.id, Math.max(countedS, runsS));
@@ -385,7 +387,7 @@ export class Purse {
     const { config } = this.#input;
     const pool = purchase === undefined ? undefined : this.#pools.get(purchase.pool)?.pool;
     if (pool === undefined) return null;
-    const quote = this.#quote(pool);
+    const quote = this.#costs.quoteUsd(pool);
     return this.#take(`an instance in ${pool.id}`, (leftS) => usdFor(chargedS(Math.min(heldS, leftS), config), quote));
   }
 
@@ -438,67 +440,6 @@ export class Purse {
     this.short.set(job, { limitUsd, spentUsd, committedUsd, neededUsd, detail });
   }
 
-  /** Expected cost of running tasks, US dollars: unused capacity is shared by the tasks there now. */
-  #runningUsd(job: JobId): number {
-    const { snapshot, leftOf } = this.#input;
-    let usd = 0;
-    for (const running of runningByJob(snapshot).get(job) ?? []) {
-      const view = snapshot.instances.get(running.attempt.instance);
-      if (view === undefined) continue;
-      const shares = view.attempts.reduce(
-        (sum, r) => sum + dominantShare(r.attempt.resources, view.pool.type.capacity),
-        0,
-      );
-      const part = shares > 0 ? dominantShare(running.attempt.resources, view.pool.type.capacity) / shares : 1;
-      usd += usdFor(raw(leftOf(running)), this.#quote(view.pool)) * part;
-    }
-    return usd;
-  }
-
-  /**
-   * Commitment of a job for a task on a live instance: its payment there with the task, less its payment without. Money
-   * set aside at the purchase of the instance pays for the job's first task there, and for others as far as it goes.
-   */
-  #placementUsd(
-    { job, need }: PendingGroup,
-    of: { readonly there: InstanceView; readonly beside: readonly OnInstance[]; readonly runtimeS: number },
-  ): number {
-    const { snapshot, config } = this.#input;
-    const { instance, pool, attempts } = of.there;
-    const quoteUsd = this.#quote(pool);
-    const added: OnInstance = { job, endS: of.runtimeS, share: dominantShare(need, pool.type.capacity) };
-    const withoutUsd = runningCosts(of.beside, quoteUsd).get(job) ?? 0;
-    const withUsd = runningCosts([...of.beside, added], quoteUsd).get(job) ?? 0;
-    const isFirst = !of.beside.some((o) => o.job === job);
-    const mine = instance.boughtFor?.find((b) => b.job === job);
-    if (attempts.length === 0 && mine?.usd !== undefined) {
-      if (isFirst) return 0;
-      const goneS = instance.launchedMs === null ? 0 : secondsBetween(instance.launchedMs, snapshot.nowMs);
-      const setAsideUsd = mine.usd - usdFor(Math.max(0, goneS), quoteUsd) * mine.part;
-      return Math.max(0, withUsd - Math.max(withoutUsd, setAsideUsd));
-    }
-    const runUsd = Math.max(0, withUsd - withoutUsd);
-    if (!isFirst) return runUsd;
-    const moreS = moreChargedS(instance.launchedMs, snapshot.nowMs, this.#exitS.get(job) ?? 0, config);
-    const seconds = moreS + sharedS(instance.launchedMs, snapshot.nowMs, config);
-    const quote = this.#pools.get(pool.id)?.quote ?? null;
-    return Math.max(runUsd, usdFor(seconds, highestUsdPerHour(pool, instance.bid, quote)));
-  }
-
-  /** Tasks on an instance now. */
-  #runningOn({ attempts, pool }: InstanceView): OnInstance[] {
-    return attempts.map((r) => ({
-      job: r.attempt.job,
-      endS: raw(this.#input.leftOf(r)),
-      share: dominantShare(r.attempt.resources, pool.type.capacity),
-    }));
-  }
-
-  #quote(pool: Pool): number {
-    const quote: UsdPerHour | null = this.#pools.get(pool.id)?.quote ?? null;
-    return usdPerHourOf(pool, quote);
-  }
-
   /** Leftovers on offers that their job can pay for, if an instance is bought for one of its tasks alone. */
   #affordable(
     leftovers: readonly Leftover[],
@@ -507,23 +448,8 @@ export class Purse {
     const within = new Map(offers);
     const open = leftovers.flatMap((leftover): Leftover[] => {
       const { group, option } = leftover;
-      const money = this.#money.get(group.job);
-      if (money === undefined) return [leftover];
-      const stays = !isSpotPool(option.offer.pool);
-      const known = offers.get(group.id)?.offers ?? [];
-      const may = known.filter((o) => !stays || !isSpotPool(o.pool));
-      const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
-        ? may
-        : [...may, option.offer];
-      let leastUsd = Infinity;
-      const isPayable = (offer: Offer): boolean => {
-        const usd = this.#aloneUsd(leftover, offer);
-        leastUsd = Math.min(leastUsd, usd);
-        return usd <= money.leftUsd + 1e-9;
-      };
-      const meant = all.filter(isPayable);
-      // Spot may still be in time where the limit does not pay for on-demand; nothing at all cannot.
-      const payable = meant.length > 0 || !stays ? meant : known.filter(isPayable);
+      if (!this.#money.has(group.job)) return [leftover];
+      const { payable, leastUsd } = this.#payableFor(leftover, offers);
       const chosen = payable.find((o) => o === option.offer) ?? payable[0];
       if (chosen === undefined) {
         if (leastUsd < Infinity) this.#refuse(group.job, leastUsd, 'the cheapest instance for one task');
@@ -536,12 +462,77 @@ export class Purse {
     return { leftovers: open, offers: within };
   }
 
-  #aloneUsd(leftover: Leftover, { pool: id, bid }: Offer): number {
+  /**
+   * Starts as they can be bought for. What is meant for on-demand goes to spot where the job's limit pays for no
+   * on-demand instance: what `bought` then buys on spot is room for it in later decisions too.
+   */
+  meantFor(
+    starts: Allotment['starts'],
+    of: {
+      readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+      readonly runtimeOf: (group: PendingGroup) => Seconds;
+      readonly hosts: readonly Host[];
+    },
+  ): Allotment['starts'] {
+    if (this.#money.size === 0) return starts;
+    const groups = new Map(this.#input.snapshot.groups.map((g) => [g.id, g]));
+    return starts.map((start) => {
+      const group = groups.get(start.option.group);
+      if (group === undefined || !this.#money.has(group.job) || isSpotPool(start.option.offer.pool)) return start;
+      const { payable } = this.#payableFor({ group, option: start.option, runtimeS: of.runtimeOf(group) }, of.offers);
+      const onSpot = payable.length > 0 ? payable : this.#spotHeldFor(group, of);
+      const isForSpot = onSpot.every((o) => isSpotPool(o.pool));
+      const [offer] = onSpot;
+      if (offer === undefined || !isForSpot || of.hosts.some((h) => staysWithRoomFor(group, h))) return start;
+      return { ...start, option: { ...start.option, offer } };
+    });
+  }
+
+  /** Offers of spot pools in which an instance was bought for the job. */
+  #spotHeldFor(
+    { id, job }: PendingGroup,
+    { offers, hosts }: { readonly offers: ReadonlyMap<GroupId, GroupOffers>; readonly hosts: readonly Host[] },
+  ): readonly Offer[] {
+    const { instances } = this.#input.snapshot;
+    const held = new Set(
+      hosts.flatMap((h) =>
+        instances.get(h.on)?.instance.boughtFor?.some((b) => b.job === job) === true ? [h.pool.id] : [],
+      ),
+    );
+    return (offers.get(id)?.offers ?? []).filter((o) => isSpotPool(o.pool) && held.has(o.pool));
+  }
+
+  /** Offers that the job can pay for, if an instance is bought for one of its tasks alone. */
+  #payableFor(
+    leftover: Pick<Leftover, 'group' | 'option' | 'runtimeS'>,
+    offers: ReadonlyMap<GroupId, GroupOffers>,
+  ): { readonly payable: readonly Offer[]; readonly leastUsd: number } {
+    const { group, option } = leftover;
+    const { leftUsd } = this.#moneyOf(group.job);
+    const stays = !isSpotPool(option.offer.pool);
+    const known = offers.get(group.id)?.offers ?? [];
+    const may = known.filter((o) => !stays || !isSpotPool(o.pool));
+    const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
+      ? may
+      : [...may, option.offer];
+    let leastUsd = Infinity;
+    const isPayable = (offer: Offer): boolean => {
+      const usd = this.#aloneUsd(leftover, offer);
+      leastUsd = Math.min(leastUsd, usd);
+      return usd <= leftUsd + 1e-9;
+    };
+    const meant = all.filter(isPayable);
+    // Spot may still be in time where the limit does not pay for on-demand; nothing at all cannot.
+    const payable = meant.length > 0 || !stays ? meant : known.filter(isPayable);
+    return { payable, leastUsd };
+  }
+
+  #aloneUsd(leftover: TakenFor['leftover'], { pool: id, bid }: Offer): number {
     const pool = this.#pools.get(id)?.pool;
     if (pool === undefined) return Infinity;
     const taken = [{ leftover, tasks: 1 }];
     const { job } = leftover.group;
-    return this.#lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid }).get(job)?.usd ?? Infinity;
+    return this.#costs.lotUsd({ taken, boughtFor: [{ job, part: 1 }] }, { pool, bid }).get(job)?.usd ?? Infinity;
   }
 
   /** Instances that may be bought, in their order. */
@@ -572,8 +563,8 @@ export class Purse {
           mine.push(lot);
           continue;
         }
-        const capped = lotBid(purchase.bid, pool, this.#quote(pool));
-        const costs = this.#lotUsd(lot, { pool, bid: capped });
+        const capped = lotBid(purchase.bid, pool, this.#costs.quoteUsd(pool));
+        const costs = this.#costs.lotUsd(lot, { pool, bid: capped });
         const over = [...costs].flatMap(([job, { usd, perTaskUsd, tasks }]) => {
           const rest = Math.max(0, (waiting.get(job) ?? 0) - tasks) * perTaskUsd;
           const needed = usd + rest;
@@ -611,44 +602,11 @@ export class Purse {
     }
     return waiting;
   }
-
-  /**
-   * Commitment of each job with a limit for an instance: start-up by its part of the purchase, its share while its
-   * tasks run, and rounding of bills; at least the cost of releasing it. `perTaskUsd`: running alone. O(n log n) in the
-   * classes of tasks.
-   */
-  #lotUsd(
-    { taken, boughtFor }: Pick<Lot, 'boughtFor'> & { readonly taken: readonly TakenFor[] },
-    { pool, bid }: { readonly pool: Pool; readonly bid: Bid },
-  ): ReadonlyMap<JobId, { readonly usd: number; readonly perTaskUsd: number; readonly tasks: number }> {
-    const { config } = this.#input;
-    const limited = new Set([...taken.map((t) => t.leftover.group.job), ...boughtFor.map((b) => b.job)]);
-    const costs = new Map<JobId, { usd: number; perTaskUsd: number; tasks: number }>();
-    for (const job of limited) if (this.#money.has(job)) costs.set(job, { usd: 0, perTaskUsd: 0, tasks: 0 });
-    if (costs.size === 0) return costs;
-    const priceUsd = this.#quote(pool);
-    const runUsd = runningCosts(
-      taken.map((t) => onInstance(t, pool)),
-      priceUsd,
-    );
-    const longestS = taken.reduce((most, t) => Math.max(most, raw(t.leftover.runtimeS)), 0);
-    const heldS = config.startDelayMaxS + longestS + config.turnoverS;
-    const tailUsd = usdFor(chargedS(heldS, config) - config.startDelayMaxS - longestS, priceUsd);
-    const whole = [...runUsd.values()].reduce((sum, usd) => sum + usd, 0);
-    const highest = highestUsdPerHour(pool, bid, this.#pools.get(pool.id)?.quote ?? null);
-    for (const [job, cost] of costs) {
-      const part = boughtFor.find((b) => b.job === job)?.part ?? 0;
-      const mine = runUsd.get(job) ?? 0;
-      const used = whole > 0 ? mine / whole : part;
-      cost.tasks = taken.reduce((n, t) => n + (t.leftover.group.job === job ? t.tasks : 0), 0);
-      cost.perTaskUsd = cost.tasks > 0 ? mine / cost.tasks : 0;
-      const expected = usdFor(config.startDelayMaxS, priceUsd) * part + mine + tailUsd * used;
-      const least = usdFor(chargedS(config.startDelayMaxS + (this.#exitS.get(job) ?? 0), config), highest);
-      cost.usd = Math.max(expected, least * Math.max(part, Number(mine > 0)));
-    }
-    return costs;
-  }
 }
+
+/** True for an instance that the market does not take, with room for a task. */
+const staysWithRoomFor = ({ need, stage }: PendingGroup, { pool, free }: Host): boolean =>
+  pool.option !== 'spot' && fits(need, free) && brokenConstraint(stage.constraints, pool) === null;
 
 const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingGroup>): ReadonlySet<JobId> =>
   new Set([...ids].flatMap((id) => groups.get(id)?.job ?? []));
@@ -657,63 +615,8 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
  * Remaining running time by the user's estimate, seconds; 0 without one. A limit of the deployment uses the longer of
  * that and the forecast, because a short run of another program of the owner may pull the forecast down.
  */
-const toldToDoS = (group: PendingGroup): number =>
-  raw(atLeastZero(sub(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group))));
+const toldToDoS = (group: PendingGroup): number => excess(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group));
 const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
-  raw(atLeastZero(sub(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs))));
+  excess(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs));
 
 const minuteText = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;
-
-/** Bid for an instance of a job with a limit: the on-demand price, as EC2 sets it. Without a bid if spot costs more. */
-const lotBid = (bid: Bid, pool: Pool, quoteUsd: number): Bid =>
-  bid === 'uncapped' && pool.option === 'spot' && quoteUsd <= raw(pool.onDemandUsdPerHour)
-    ? pool.onDemandUsdPerHour
-    : bid;
-
-/** Tasks of a job on an instance: seconds until they end, and their dominant share. */
-interface OnInstance {
-  readonly job: JobId;
-  readonly endS: number;
-  readonly share: number;
-}
-
-const onInstance = ({ leftover: { group, runtimeS }, tasks }: TakenFor, pool: Pool): OnInstance => ({
-  job: group.job,
-  endS: raw(runtimeS),
-  share: tasks * dominantShare(group.need, pool.type.capacity),
-});
-
-/**
- * Payment of each job while its tasks run, US dollars: at each moment by its share of the running tasks. O(n log n +
- * ends x jobs).
- */
-function runningCosts(there: readonly OnInstance[], usdPerHour: number): ReadonlyMap<JobId, number> {
-  const costs = new Map<JobId, number>();
-  const shareOf = new Map<JobId, number>();
-  const entries = [...there].sort((a, b) => a.endS - b.endS);
-  let shares = 0;
-  for (const { job, share } of entries) {
-    shareOf.set(job, (shareOf.get(job) ?? 0) + share);
-    shares += share;
-  }
-  let fromS = 0;
-  for (const entry of entries) {
-    if (entry.endS > fromS && shares > 0) {
-      const usd = usdFor(entry.endS - fromS, usdPerHour) / shares;
-      for (const [job, share] of shareOf) costs.set(job, (costs.get(job) ?? 0) + usd * share);
-      fromS = entry.endS;
-    }
-    shares -= entry.share;
-    shareOf.set(entry.job, (shareOf.get(entry.job) ?? 0) - entry.share);
-  }
-  return costs;
-}
-
-const withCosts = (
-  boughtFor: readonly Beneficiary[],
-  costs: ReadonlyMap<JobId, { readonly usd: number }>,
-): readonly Beneficiary[] =>
-  boughtFor.map((b) => {
-    const usd = costs.get(b.job)?.usd;
-    return usd === undefined ? b : { ...b, usd };
-  });

@@ -2,7 +2,7 @@
 import { ZERO_S, most, raw, secondsBetween, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { StageSpec } from '../../domain/job.ts';
-import { capUsd, usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
+import { capUsd, usdPerHourOf, type Bid, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 
 /** Time from SIGTERM to SIGKILL, and until the engine hears of it and releases the instance, seconds. */
 const EXIT_S = 15;
@@ -29,7 +29,7 @@ export const exitS = (stages: readonly StageSpec[], { cyclePeriodS }: Rules): nu
 export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null): number {
   const nowUsd = usdPerHourOf(pool, quote);
   if (pool.option !== 'spot') return nowUsd;
-  return bid === 'uncapped' ? Math.max(raw(pool.onDemandUsdPerHour), 2 * nowUsd) : capUsd(bid);
+  return bid === 'uncapped' ? Math.max(onDemandUsdOf(pool), 2 * nowUsd) : capUsd(bid);
 }
 
 /** Seconds that are charged for an instance that is held so long. */

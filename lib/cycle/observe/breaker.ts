@@ -10,6 +10,7 @@ import type { Instance } from '../../domain/instance.ts';
 import { isEnding, type Job } from '../../domain/job.ts';
 import { BREAKER_KEY, forget, put, type BackOffs } from './back-off.ts';
 import type { WorkingState } from '../state/working-state.ts';
+import { planOfAllocation } from '../../domain/launch-keys.ts';
 
 /**
  * Plans in a row whose instances were all given back unused. Ours: a busy queue of short tasks gave back those of 5 in
@@ -41,7 +42,7 @@ export function countSettled(
   if (instance.endCause !== 'released' || instance.launchedMs === null) return;
   const { boughtFor = [] } = instance;
   if (boughtFor.length > 0 && boughtFor.every(({ job }) => isGivenUp(jobs.get(job)))) return;
-  const plan = instance.allocation.split('/')[0] ?? instance.allocation;
+  const plan = planOfAllocation(instance.allocation);
   const counted = before?.breaker?.plans ?? [];
   if (counted.includes(plan)) return;
   const plans = [...counted, plan].slice(1 - UNUSED_PLANS);

@@ -1,5 +1,5 @@
 import { EbbError, invariant, unreachable, messageOf } from '../../kernel/errors.ts';
-import type { InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import {
   ZERO_S,
   add,
@@ -136,6 +136,8 @@ export function applyObservations(ground: Ground, observations: readonly Observa
             keptS: o.keptS,
             usage: o.usage,
             reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
+            ...(o.publisher === undefined ? {} : { publisher: o.publisher }),
+            ...(o.cannotClaim === undefined ? {} : { cannotClaim: o.cannotClaim }),
           });
           noteEnd(a, runtimeS);
         });
@@ -227,6 +229,10 @@ interface Ending {
   readonly keptS: Seconds;
   readonly usage: Attempt['usage'];
   readonly reason: string | null;
+  /** Attempt that holds the claim which this one lost. Absent: none, or not known. */
+  readonly publisher?: AttemptId;
+  /** True for a copy whose image cannot claim outputs. */
+  readonly cannotClaim?: true;
 }
 
 /** Most distinct remarks of a job: tasks of one stage mostly say the same. */
@@ -247,7 +253,7 @@ function remark(state: WorkingState, { job: id, stage }: Attempt, text: string):
 
 /**
  * `endAttempt`, but a job with a faulty record is held instead of stopping the cycle: the attempt has ended all the
- * same, and its task waits for the job's release or cancellation.
+ * same. Its task waits for the job's release or cancellation, unless another attempt of it lives.
  */
 export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): Seconds | null {
   try {
@@ -266,7 +272,8 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): S
       keptS: ZERO_S,
       notBeforeMs: null,
     };
-    if (attempt.supersededBy === undefined && task.state === 'running') {
+    const goesOn = state.rivalsOf(attempt, task.attempts).length > 0;
+    if (attempt.supersededBy === undefined && task.state === 'running' && !goesOn) {
       state.moveTask(task, { ...task, state: 'waiting' });
     }
     holdJob(state, { job: attempt.job, reason }, end.at);
@@ -327,20 +334,53 @@ function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds
   return runtimeS;
 }
 
-/** An attempt has ended without success. Its task goes on if another attempt of it lives. */
+/**
+ * An attempt has ended without success. Its task goes on if another attempt of it lives. Only a failure can fail the
+ * task: the last attempt may be lost or stopped where an earlier one of its round has used up the retries.
+ */
 function endTry(state: WorkingState, of: EndedTry): void {
   const { task, stage, attempt, end } = of;
-  const after = afterTry(of);
-  if (state.rivalsOf(attempt, task.attempts).length > 0) {
-    state.updateTask({ ...after, state: task.state, notBeforeMs: task.notBeforeMs });
-  } else if (after.failures > stage.retries && end.outcome !== 'cancelled') {
-    state.moveTask(task, { ...task, state: 'failed', failures: after.failures });
+  if (end.cannotClaim === true) state.forbidCopies(attempt, end.reason ?? 'its image cannot claim outputs');
+  const { claimed: _, ...after } = afterTry(of);
+  const rivals = state.rivalsOf(attempt, task.attempts);
+  if (rivals.length > 0) goOn(state, of, { after, rivals });
+  else if (isFailure(end.outcome) && after.failures > stage.retries) {
+    state.moveTask(task, { ...after, state: 'failed', keptS: task.keptS, notBeforeMs: task.notBeforeMs });
     noteFailure(state, attempt, end.reason);
   } else {
     const { goesTo } = attempt;
-    const isMove = end.outcome === 'preempted' && goesTo !== undefined;
+    const isMove = after.state === 'waiting' && !isFailure(end.outcome) && goesTo !== undefined;
     state.moveTask(task, isMove ? { ...after, goesTo } : after);
   }
+}
+
+const isFailure = (outcome: AttemptOutcome): boolean => outcome === 'failed' || outcome === 'timed-out';
+
+/**
+ * The task goes on with its other attempts. If the one that claimed the outputs has ended, none of them can succeed:
+ * they are to stop, and the next round begins after them.
+ */
+function goOn(
+  state: WorkingState,
+  of: EndedTry,
+  { after, rivals }: { readonly after: Task; readonly rivals: readonly Attempt[] },
+): void {
+  const { task } = of;
+  const claimed = claimAfter(of);
+  const stays = { ...after, state: task.state, notBeforeMs: task.notBeforeMs };
+  state.updateTask(claimed === null ? stays : { ...stays, claimed });
+  const by = claimed?.by ?? null;
+  if (by === null || rivals.some((r) => r.id === by)) return;
+  for (const rival of rivals) state.putAttempt({ ...rival, claimLostTo: by });
+}
+
+/** Claim of the round after the end of one of its attempts; null: none is known. */
+function claimAfter({ task, attempt, end }: EndedTry): NonNullable<Task['claimed']> | null {
+  const { claimed = null } = task;
+  if (end.outcome === 'superseded' && end.cannotClaim !== true) return { by: end.publisher ?? claimed?.by ?? null };
+  // A publisher that fails of its own accord gives its claim back (drivers/local/fleet/task.ts, entrypoint.ts).
+  const isGivenBack = end.outcome === 'failed' && end.exitSignal === null && claimed?.by === attempt.id;
+  return isGivenBack ? null : claimed;
 }
 
 /** State of a task after an unsuccessful attempt, if no other attempt of it lives and retries are left. */

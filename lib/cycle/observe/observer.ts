@@ -21,7 +21,6 @@ import type { Learners } from '../../policy/learners.ts';
 import type { Fleet } from '../../ports/fleet.ts';
 import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
-import { latenessLearner } from '../learn/lateness-learner.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
 import { holdJob, releaseAll } from './holding.ts';
@@ -128,7 +127,6 @@ export class Observer {
     const budgets = await this.#enforceBudgets(state, prices);
     const spendingLimits = this.#deployment.limits(state, prices);
     const startsHeld = this.#disk?.held ?? null;
-    const lateness = this.#parts.learners.of(latenessLearner);
     return takeSnapshot({
       state,
       nowMs,
@@ -140,7 +138,6 @@ export class Observer {
       limits: this.#parts.limits,
       ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
       ...(startsHeld === null ? {} : { startsHeld }),
-      ...(lateness.ended === 0 ? {} : { lateness }),
       restoreS: this.#parts.config.restoreS,
       onFault: (job, error) => holdJob(state, { job, reason: messageOf(error) }, nowMs),
     });

@@ -39,6 +39,7 @@ export function setAside(snapshot: Snapshot, aside: ReadonlyMap<JobId, Aside>): 
     setAside: left,
     tasks: snapshot.tasks.filter(isIn),
     groups: snapshot.groups.filter(isIn),
+    ...(snapshot.postponed && { postponed: snapshot.postponed.filter((p) => isIn(p.group)) }),
     blocked: snapshot.blocked.filter((b) => !aside.has(b.job) || b.why === 'cancelling'),
   };
 }

@@ -1,10 +1,10 @@
 import { groupId, type JobId, type PoolId } from '../../kernel/ids.ts';
 import { invariant, messageOf } from '../../kernel/errors.ts';
 import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../kernel/units.ts';
-import { isEnding, type Job, type JobState, type StageSpec, type Task } from '../../domain/job.ts';
+import { isEnding, type Job, type JobState, type StageProgress, type StageSpec, type Task } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
-import type { BlockedJob, Budget, Lateness, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import type { BlockedJob, PostponedGroup, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
 
@@ -26,7 +26,6 @@ export interface SnapshotInput {
   readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
   readonly spendingLimits?: Snapshot['spendingLimits'] & {};
-  readonly lateness?: Lateness;
   /** Why no task may start for want of room on the disk; absent: tasks may. */
   readonly startsHeld?: string;
   /** Time to read a checkpoint, which is no progress of a resumed attempt; default 0. */
@@ -44,6 +43,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
   const tasks: Task[] = [];
   const groups: PendingGroup[] = [];
   const blocked: BlockedJob[] = [];
+  const postponed: PostponedGroup[] = [];
   const jobs = new Map<JobId, Job>();
   const aside = new Map<JobId, Aside>();
   for (const job of state.activeJobs()) {
@@ -69,7 +69,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
       for (const stage of job.spec.stages) {
         const waiting = state.waitingTasks(job, stage.name);
         for (const task of waiting) tasks.push(task);
-        pendingOf(job, stage, { nowMs, waiting, groups, blocked });
+        pendingOf(job, stage, { nowMs, waiting, groups, blocked, postponed });
       }
     } catch (error) {
       if (onFault === undefined) throw error;
@@ -84,6 +84,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     jobs,
     tasks,
     groups,
+    ...(postponed.length === 0 ? {} : { postponed }),
     running,
     blocked,
     instances,
@@ -93,7 +94,6 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     ...(input.budgets === undefined ? {} : { budgets: input.budgets }),
     limits: input.limits,
     ...(input.spendingLimits === undefined ? {} : { spendingLimits: input.spendingLimits }),
-    ...(input.lateness === undefined ? {} : { lateness: input.lateness }),
   };
   return setAside(all, aside);
 }
@@ -106,6 +106,7 @@ interface PendingContext {
   readonly waiting: readonly Task[];
   readonly groups: PendingGroup[];
   readonly blocked: BlockedJob[];
+  readonly postponed: PostponedGroup[];
 }
 
 function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
@@ -130,8 +131,21 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
   if (notBeforeMs !== undefined && gt(notBeforeMs, context.nowMs)) {
     const detail = `stage ${stage.name} is not to start before a time that was planned`;
     context.blocked.push({ job: job.id, stage: stage.name, why: 'not-before', detail, untilMs: notBeforeMs });
+    const then: PendingContext = { ...context, nowMs: notBeforeMs, groups: [], blocked: [], postponed: [] };
+    dueGroups(job, stage, { progress, context: then });
+    for (const of of then.groups) context.postponed.push({ group: of, fromMs: notBeforeMs });
     return;
   }
+  dueGroups(job, stage, { progress, context });
+}
+
+/** Groups of a stage that may start; tasks that may not yet are postponed one by one. */
+function dueGroups(
+  job: Job,
+  stage: StageSpec,
+  { progress, context }: { readonly progress: StageProgress; readonly context: PendingContext },
+): void {
+  const fresh = progress.tasks - progress.nextFresh;
   const due: Task[] = [];
   for (const t of context.waiting) {
     if (t.notBeforeMs !== null && gt(t.notBeforeMs, context.nowMs)) {
@@ -141,6 +155,8 @@ function pendingOf(job: Job, stage: StageSpec, context: PendingContext): void {
         ...whyNotYet(t),
         untilMs: t.notBeforeMs,
       });
+      const of = { name: `later-${t.index}`, count: 1, members: { indices: [t.index] }, ...leastOf([t]) };
+      if (!stage.gang) context.postponed.push({ group: group(job, stage, of), fromMs: t.notBeforeMs });
     } else due.push(t);
   }
   if (stage.gang) {

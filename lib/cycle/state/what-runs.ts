@@ -2,7 +2,7 @@ import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { ZERO_S, add, isPositive, type Seconds } from '../../kernel/units.ts';
 import { isLive, takesTasks, type Instance } from '../../domain/instance.ts';
-import type { Attempt, Job, StageSpec, Task } from '../../domain/job.ts';
+import { hasLost, type Attempt, type Job, type StageSpec, type Task } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { takeFrom, type Filling } from '../../domain/resources.ts';
 import { Alike, distinctOf } from './alike.ts';
@@ -20,7 +20,7 @@ import {
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 
 /** Facts of a task that its running attempts know. */
-type OfTask = Pick<Task, 'ranS' | 'ownStops' | 'attempts'>;
+type OfTask = Pick<Task, 'ranS' | 'ownStops' | 'attempts' | 'claimed'>;
 
 /** Source rows of the running tasks. */
 export interface RunningRows {
@@ -254,8 +254,8 @@ function runningTask(
   { restoreS }: RunningTerms,
 ): RunningTask {
   return {
-    // A superseded attempt needs no decision: it stops.
-    attempt: attempt.supersededBy === undefined ? attempt : { ...attempt, state: 'stopping' },
+    // An attempt that cannot succeed any more needs no decision: it stops.
+    attempt: hasLost(attempt) ? { ...attempt, state: 'stopping' } : attempt,
     class: job.spec.class,
     stage,
     deadlineMs: job.deadlineMs,
@@ -265,5 +265,6 @@ function runningTask(
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
     ...(task === undefined || task.attempts <= attempt.number ? {} : { attempts: task.attempts }),
+    ...(task?.claimed === undefined ? {} : { claimed: task.claimed }),
   };
 }

@@ -2,7 +2,15 @@ import { attemptId, type AttemptId, type InstanceId, type JobId } from '../../ke
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import { ZERO_S, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
-import { isOver, type Attempt, type Job, type StageProgress, type Task, type TaskRef } from '../../domain/job.ts';
+import {
+  hasLost,
+  isOver,
+  type Attempt,
+  type Job,
+  type StageProgress,
+  type Task,
+  type TaskRef,
+} from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import { withTime } from '../../domain/running-times.ts';
@@ -13,6 +21,8 @@ import { WhatRuns, type Running, type RunningTerms } from './what-runs.ts';
 export const taskKey = (t: TaskRef): string => `${t.job}/${t.stage}/${t.index}`;
 export const attemptName = (t: TaskRef, number: number): AttemptId =>
   attemptId(`${t.job}.${t.stage}.${t.index}.${number}`);
+
+const NO_ATTEMPTS: readonly Attempt[] = [];
 
 /**
  * The active state of a use case. Every put replaces an immutable value and records it; `takeChanges()` returns the
@@ -31,12 +41,14 @@ export class WorkingState {
   /** Changes of the other types, by key. */
   readonly #touched = new Map<Change['put'], Map<string, Change>>();
   readonly #appended: Change[] = [];
+  /** Active jobs with attempts beside originals: in all others no attempt has a rival. */
+  readonly #withCopies = new Set<JobId>();
   /** Attempts by instance, in the order of `attempts`; made on first use. */
   #attemptsOn: Map<InstanceId, Set<AttemptId>> | null = null;
   /** Told of each row that is put. */
   readonly #whatRuns = new WhatRuns();
-  /** Superseded attempts that have not been asked to stop. */
-  readonly #superseded = new Set<AttemptId>();
+  /** Attempts that cannot succeed any more and have not been asked to stop. */
+  readonly #lost = new Set<AttemptId>();
   /** Entities that ended since the last `refresh`: a load would leave them out. */
   #over = nothingOver();
 
@@ -50,7 +62,8 @@ export class WorkingState {
     for (const a of active.attempts) {
       this.attempts.load(a.id, a);
       this.#whatRuns.changedAttempt(a);
-      if (a.supersededBy !== undefined) this.#noteSuperseded(a);
+      this.#noteLost(a);
+      this.#noteCopy(a);
     }
     this.#openEffects = active.openEffects;
     this.#cursors = active.cursors;
@@ -94,6 +107,7 @@ export class WorkingState {
     for (const id of endedJobs) {
       this.jobs.delete(id);
       this.#tasks.deleteJob(id);
+      this.#withCopies.delete(id);
     }
     for (const job of jobs) this.jobs.load(job.id, job);
     this.#openEffects = openEffects;
@@ -118,29 +132,41 @@ export class WorkingState {
     const isNew = this.attempts.put(value.id, value);
     if (isNew && this.#attemptsOn !== null) addTo(this.#attemptsOn, value.instance, value.id);
     this.#whatRuns.changedAttempt(value);
-    if (value.supersededBy !== undefined) this.#noteSuperseded(value);
+    this.#noteLost(value);
+    this.#noteCopy(value);
     if (!isLiveAttempt(value)) this.#over.attempts.push(value.id);
   }
 
-  #noteSuperseded({ id, state }: Attempt): void {
-    if (state === 'stopping' || state === 'ended') this.#superseded.delete(id);
-    else this.#superseded.add(id);
+  #noteCopy({ job, role }: Attempt): void {
+    if (role !== undefined) this.#withCopies.add(job);
   }
 
-  /** Superseded attempts that have not been asked to stop. O(their number). */
-  supersededAttempts(): Attempt[] {
-    return valuesOf(this.#superseded, this.attempts);
+  #noteLost(attempt: Attempt): void {
+    if (!hasLost(attempt)) return;
+    const { id, state } = attempt;
+    if (state === 'stopping' || state === 'ended') this.#lost.delete(id);
+    else this.#lost.add(id);
   }
 
-  /** Other attempts of the task that live and may still succeed. O(attempts of the task so far). */
-  rivalsOf({ id, ...of }: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): Attempt[] {
-    const rivals: Attempt[] = [];
-    for (let number = 1; attempts > 1 && number <= attempts; number++) {
+  /** Attempts that cannot succeed any more and have not been asked to stop. O(their number). */
+  lostAttempts(): Attempt[] {
+    return valuesOf(this.#lost, this.attempts);
+  }
+
+  /** Other attempts of the task that live and may still succeed. O(1) in jobs without copies. */
+  rivalsOf(of: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): readonly Attempt[] {
+    return this.#withCopies.has(of.job) ? this.besides(of, attempts) : NO_ATTEMPTS;
+  }
+
+  /** The same for an attempt that may become the first copy of its job. O(attempts of the task so far). */
+  besides({ id, ...of }: Pick<Attempt, 'id' | keyof TaskRef>, attempts: number): readonly Attempt[] {
+    const others: Attempt[] = [];
+    for (let number = 1; number <= attempts; number++) {
       const other = this.attempts.get(attemptName(of, number));
       if (other !== undefined && other.id !== id && isLiveAttempt(other) && other.supersededBy === undefined)
-        rivals.push(other);
+        others.push(other);
     }
-    return rivals;
+    return others;
   }
 
   /** Counts superseded attempts of a stage that have not ended. */
@@ -193,13 +219,18 @@ export class WorkingState {
 
   /** Moves a task to its success, and counts its running time among its siblings'. */
   succeedTask(task: Task, runtimeS: Seconds): void {
-    this.#storeTask({ ...task, state: 'succeeded', keptS: runtimeS });
+    this.#storeTask({ ...withoutClaim(task), state: 'succeeded', keptS: runtimeS });
     this.#count(task, (s) => ({
       ...s,
       [task.state]: s[task.state] - 1,
       succeeded: s.succeeded + 1,
       ...(s.tasks > 1 ? { times: withTime(s.times, runtimeS) } : {}),
     }));
+  }
+
+  /** From now on the tasks of a stage get no copies. */
+  forbidCopies(ref: Pick<TaskRef, 'job' | 'stage'>, why: string): void {
+    this.#count(ref, (s) => ({ ...s, noCopies: why }));
   }
 
   /** Earliest start of a stage's tasks; null: any time. */
@@ -357,6 +388,12 @@ const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances:
  * True for a held job that waits for a person, who wakes the engine. A job that is to be stopped waits for the engine.
  */
 const waitsForPerson = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
+
+function withoutClaim(task: Task): Task {
+  if (task.claimed === undefined) return task;
+  const { claimed: _, ...rest } = task;
+  return rest;
+}
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -2,24 +2,26 @@ import { EbbError, type ErrorCode } from '../../kernel/errors.ts';
 import type { EffectOutcome, RefusedWhy } from '../../domain/plan.ts';
 
 /**
- * What an AWS call's error means to Ebbtide: the one place where names of AWS errors are known. Each kind has one
- * consequence, which the callers keep to:
+ * Meaning of AWS errors for Ebbtide; the one place that knows their names. Each kind has one consequence, which callers
+ * respect:
  *
- * - `throttled`, `unavailable`: nothing happened or it is not known whether it did; the SDK has tried several times
- *   with growing, jittered pauses. The call is repeated later under the same key.
- * - `capacity`: the pool has no capacity now. It rests; another pool is asked meanwhile.
- * - `quota`: the account has no vCPUs or no fleet requests left for this purchase option and class of families
- *   (lib/domain/quota.ts). All pools under that quota rest; others, on-demand in place of spot, are asked meanwhile.
- * - `limit`: another limit of the account is reached. The pool rests, as for `capacity`; which other pools share the
- *   limit is not known, so the next plan may ask one of them, and have it refused too.
- * - `bid`: the price is above the highest one offered. The next plan offers more, or chooses another pool.
- * - `unsupported`: the pool's type is not offered in its zone. The pool quotes no price any more, and so is not asked
- *   again, until version, families or zones of the deployment change (prices.ts).
- * - `gone`: what the call is about does not exist (any more). What depended on it ends.
- * - `conflict`: somebody else has changed it meanwhile. Read again and decide again.
- * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over, and its pool rests;
- *   what has begun already is asked again until it is allowed.
- * - `missing`: a table, bucket, cluster, template or capacity reservation of the deployment is not there. The same.
+ * - `throttled`, `unavailable`: nothing happened, or the outcome is unknown, after several tries of the SDK with
+ *   growing, jittered pauses. The call is repeated later under the same key.
+ * - `capacity`: the pool has no capacity now. The pool goes into back-off, and another pool is asked.
+ * - `quota`: the account's vCPUs or fleet requests are used up for this purchase option and class of families
+ *   (lib/domain/quota.ts). All pools of the quota go into back-off. Others are asked, for example on-demand in place of
+ *   spot.
+ * - `limit`: another limit of the account is reached. The pool goes into back-off, as for `capacity`. Which other pools
+ *   share the limit is unknown, so the next plan may try one of them in vain.
+ * - `bid`: the price is above the bid. The next plan bids more or chooses another pool.
+ * - `unsupported`: the zone does not offer the type. The pool quotes no price until version, families or zones of the
+ *   deployment change (prices.ts).
+ * - `gone`: the subject of the call does not exist. Everything that depended on it ends.
+ * - `conflict`: another writer has changed the subject. Read and decide again.
+ * - `denied`: the role lacks a right. A person must act, and an alarm says so. A launch is over and its pool goes into
+ *   back-off. Work that has begun is tried again until it is allowed.
+ * - `missing`: a table, bucket, cluster, template or capacity reservation of the deployment is missing. Same
+ *   consequence as `denied`.
  * - `too-large`, `invalid`: the request can never succeed: a defect of Ebbtide.
  */
 export type AwsFault =
@@ -38,8 +40,8 @@ export type AwsFault =
   | 'invalid';
 
 /**
- * Error names by service documentation: DynamoDB "Error handling", EC2 "Error codes for the Amazon EC2 API" (those of
- * CreateFleet come as `Errors[].ErrorCode`), ECS "StartTask" errors and failure reasons, S3 "Error responses".
+ * Error names by service: DynamoDB "Error handling", EC2 "Error codes for the Amazon EC2 API" (CreateFleet returns them
+ * as `Errors[].ErrorCode`), ECS "StartTask" errors and failure reasons, S3 "Error responses".
  */
 const FAULTS: Readonly<Record<string, AwsFault>> = {
   // Every service.
@@ -96,13 +98,13 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   InsufficientHostCapacity: 'capacity',
   InsufficientReservedInstanceCapacity: 'capacity',
   UnfulfillableCapacity: 'capacity',
-  // Of a capacity reservation: it is full, or not active (any more).
+  // Capacity reservation that is full or not active.
   ReservationCapacityExceeded: 'capacity',
   InvalidCapacityReservationState: 'capacity',
-  // vCPUs of spot instances, and of on-demand ones ("Spot Instance quotas", "On-Demand Instance quotas").
+  // Quotas of vCPUs ("Spot Instance quotas", "On-Demand Instance quotas").
   MaxSpotInstanceCountExceeded: 'quota',
   VcpuLimitExceeded: 'quota',
-  // Fleet requests, of which there is one quota for all pools ("Quotas for EC2 Fleet and Spot Fleet").
+  // Fleet requests: one quota for all pools ("Quotas for EC2 Fleet and Spot Fleet").
   MaxFleetCountExceeded: 'quota',
   MaxSpotFleetRequestCountExceeded: 'quota',
   InstanceLimitExceeded: 'limit',
@@ -133,7 +135,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   'InvalidInstanceID.NotFound': 'gone',
   'InvalidInstanceID.Malformed': 'invalid',
   IncorrectInstanceState: 'gone',
-  // TerminateInstances of one under termination protection.
+  // TerminateInstances under termination protection.
   OperationNotPermitted: 'denied',
   IncorrectState: 'gone',
   // ECS.
@@ -146,7 +148,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   AGENT: 'gone',
   MISSING: 'gone',
   INACTIVE: 'gone',
-  // RunTask on an instance that is not registered any more, or not yet.
+  // RunTask on an instance that is not registered (yet or any more).
   'MemberOf placement constraint unsatisfied.': 'gone',
   'No Container Instances were found in your cluster.': 'gone',
   'RESOURCE:CPU': 'capacity',
@@ -156,19 +158,18 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   'RESOURCE:PORTS': 'capacity',
 };
 
-/** Errors of the connection: it is not known whether the request arrived. */
+/** Errors of the connection: the request may have arrived. */
 const NETWORK = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH']);
 
-/** Kinds after which it is not known whether the request was carried out. */
+/** Kinds that leave the outcome of the request unknown. */
 const UNKNOWN_OUTCOME: ReadonlySet<AwsFault> = new Set<AwsFault>(['unavailable']);
 
 /**
- * What an error name or code (of a response, of `CreateFleet`'s errors, of `StartTask`'s failures) means; null: not
- * known.
+ * Meaning of an error name or code: of a response, of CreateFleet's errors, or of StartTask's failures. Null: unknown.
  */
 export function faultNamed(name: string): AwsFault | null {
   if (Object.hasOwn(FAULTS, name)) return FAULTS[name] ?? null;
-  // ECS says `RESOURCE:CPU`, and newer ones may come; EC2's families of codes end alike.
+  // Families of codes: ECS says `RESOURCE:CPU` and may add others, and EC2's codes share endings.
   if (name.startsWith('RESOURCE:')) return 'capacity';
   if (name.startsWith('AuthFailure.')) return 'denied';
   if (name.endsWith('.NotFound')) return 'gone';
@@ -178,14 +179,14 @@ export function faultNamed(name: string): AwsFault | null {
   return null;
 }
 
-/** CreateFleet says by its text alone that a zone does not offer a type. */
+/** Message of CreateFleet for a type that the zone does not offer; the code does not tell. */
 const NOT_OFFERED = /not supported in your requested Availability Zone/i;
 
-/** What one of CreateFleet's errors means. */
+/** Meaning of an error of CreateFleet. */
 export const faultOfLaunch = (code: string, message: string): AwsFault | null =>
   code === 'InvalidFleetConfiguration' && NOT_OFFERED.test(message) ? 'unsupported' : faultNamed(code);
 
-/** What a thrown error means; null for one that no AWS call throws. */
+/** Meaning of a thrown error; null if no AWS call threw it. */
 export function faultOf(error: unknown): AwsFault | null {
   if (typeof error !== 'object' || error === null) return null;
   const { name, Code, code, $metadata, cause } = error as {
@@ -215,15 +216,15 @@ export const isOutcomeUnknown = (error: unknown): boolean => {
 
 const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly what: string; readonly next?: string }>> =
   {
-    throttled: { code: 'too-many-requests', what: 'AWS takes no more requests now', next: 'try again in some seconds' },
+    throttled: { code: 'too-many-requests', what: 'AWS throttles requests now', next: 'try again in some seconds' },
     unavailable: { code: 'aws.unavailable', what: 'AWS does not answer', next: 'try again in some seconds' },
     capacity: { code: 'aws.unavailable', what: 'AWS has no capacity of this kind now', next: 'try another pool' },
     quota: { code: 'aws.refused', what: 'a quota of the account is used up', next: 'raise it in Service Quotas' },
     limit: { code: 'aws.refused', what: 'a limit of the account is reached', next: 'raise it in Service Quotas' },
-    bid: { code: 'aws.refused', what: 'the price is above the highest one offered', next: 'offer more' },
+    bid: { code: 'aws.refused', what: 'the price is above the bid', next: 'bid more' },
     unsupported: { code: 'aws.refused', what: 'AWS does not offer this here', next: 'leave this type or zone out' },
-    gone: { code: 'not-found', what: 'what the request is about is not there any more' },
-    conflict: { code: 'conflict', what: 'somebody else changed it meanwhile', next: 'try again' },
+    gone: { code: 'not-found', what: 'the subject of the request no longer exists' },
+    conflict: { code: 'conflict', what: 'another writer changed it meanwhile', next: 'try again' },
     denied: {
       code: 'aws.refused',
       what: 'AWS refuses the request: a right or valid credentials are missing',
@@ -231,14 +232,14 @@ const MEANING: Readonly<Record<AwsFault, { readonly code: ErrorCode; readonly wh
     },
     missing: {
       code: 'aws.refused',
-      what: 'a part of the deployment is not there',
+      what: 'a part of the deployment is missing',
       next: 'check region and names, or deploy again',
     },
-    'too-large': { code: 'internal', what: 'a request is larger than AWS takes' },
+    'too-large': { code: 'internal', what: 'a request is larger than AWS accepts' },
     invalid: { code: 'internal', what: 'AWS does not understand a request' },
   };
 
-/** The EbbError of what an AWS call threw; `doing` says what it was about, e.g. `dynamodb TransactWriteItems`. */
+/** EbbError for an error of an AWS call. `doing`: the call, such as `dynamodb TransactWriteItems`. */
 export function classify(error: unknown, doing: string): EbbError {
   if (error instanceof EbbError) return error;
   const fault = faultOf(error);
@@ -249,17 +250,16 @@ export function classify(error: unknown, doing: string): EbbError {
 }
 
 /**
- * What a fault means for an effect, and so for the next cycle (lib/cycle/act/intents.ts):
- * - `refused` closes it. A refused launch ends the instance that was to be, and its pool rests for 5 minutes, for want
- *   of a quota all pools under that; what is to be bought instead is decided at once. A refused start makes the task
- *   wait again.
- * - `failed` leaves it open: the next cycle does it again under the same key.
+ * Consequences of a fault for an effect, and so for the next cycle (lib/cycle/act/intents.ts):
+ * - `refused` closes the effect. A refused launch ends its instance, and its pool goes into back-off for 5 minutes; for
+ *   a quota, all pools of the quota do. A replacement is decided at once. After a refused start the task waits again.
+ * - `failed` leaves the effect open: the next cycle repeats it under the same key.
  */
 const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
   throttled: 'failed',
   unavailable: 'failed',
   conflict: 'failed',
-  // A person must act. Until then nothing is lost: what was begun is gone on with once it can be.
+  // Faults that a person must remove. Until then nothing is lost: the effect stays open.
   denied: 'failed',
   missing: 'failed',
   capacity: 'insufficient-capacity',
@@ -274,20 +274,20 @@ const CONSEQUENCE: Readonly<Record<AwsFault, 'failed' | RefusedWhy>> = {
 
 export type Unsuccessful = Exclude<EffectOutcome, { status: 'done' }>;
 
-/** The outcome of an effect that met a fault. An error that is not known may pass: it is tried again. */
+/** Outcome of an effect with a fault. An unknown error may pass, so it is tried again. */
 export function outcomeOfFault(fault: AwsFault | null, detail: string): Unsuccessful {
   const consequence = fault === null ? 'failed' : CONSEQUENCE[fault];
   if (consequence !== 'failed') return { status: 'refused', why: consequence, detail };
   return { status: 'failed', detail, ...(needsPerson(fault) ? { why: 'denied' } : {}) };
 }
 
-/** Faults that last until a person has acted. */
+/** Faults that last until a person acts. */
 const needsPerson = (fault: AwsFault | null): boolean => fault === 'denied' || fault === 'missing';
 
 /**
- * The outcome of a launch that certainly bought nothing: what CreateFleet says in `Errors[]`, to which its client token
- * stays bound, or a call that was turned away for lack of a right or of a part of the deployment. Closed whatever it
- * was, so that the next launch is another one, under another token.
+ * Outcome of a launch that certainly bought nothing: an error in CreateFleet's `Errors[]`, or a call refused for a
+ * missing right or resource. CreateFleet's client token stays bound to its answer, so the effect is closed in any case.
+ * The next launch has another token.
  */
 export function outcomeOfNoLaunch(fault: AwsFault | null, detail: string): Unsuccessful {
   const outcome = outcomeOfFault(fault, detail);
@@ -296,7 +296,7 @@ export function outcomeOfNoLaunch(fault: AwsFault | null, detail: string): Unsuc
     : { status: 'refused', why: outcome.why ?? 'insufficient-capacity', detail };
 }
 
-/** The outcome of a call that threw. */
+/** Outcome of a call that threw. */
 export function outcomeOfThrown(error: EbbError): Unsuccessful {
   const fault = faultOf(error.cause);
   return { status: 'failed', detail: error.message, ...(needsPerson(fault) ? { why: 'denied' } : {}) };

@@ -47,9 +47,10 @@ export class Collector {
   readonly uses = new Map<string, Tally>();
   /** Instances that came and went, in the order of being folded. */
   readonly changes = new InstanceChanges();
-  readonly usd: Sums = { work: 0, wasted: 0, idle: 0 };
-  readonly hours: Sums = { work: 0, wasted: 0, idle: 0 };
+  readonly usd: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
+  readonly hours: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
   onDemandUsd = 0;
+  refundedUsd = 0;
   launches = 0;
   interruptions = 0;
   attempts = 0;
@@ -87,6 +88,8 @@ export class Collector {
     for (const instance of this.#settled) {
       const attempts = await store.attemptsOn(instance.id);
       this.#fold(instance, await store.ledger({ instance: instance.id }), attempts);
+      if (instance.endCause === 'interrupted' && instance.endedMs !== null)
+        this.refundedUsd += (await fleet.bill(instance.id, instance.endedMs)).refundedUsd ?? 0;
       this.#folded.push({ id: instance.id, jobs: new Set(attempts.map((a) => a.job)) });
     }
     this.#settled = [];

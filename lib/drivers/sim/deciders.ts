@@ -1,20 +1,17 @@
 import { presetList, presetNamed, type OwnPresets, type PresetView } from '../../stages/registry.ts';
+import { ORACLE } from '../../report/hindsight.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import type { Deciders } from './simulation.ts';
 import type { Truth } from './truth.ts';
 
-const ORACLE = 'oracle';
-
-interface Decider extends Pick<PresetView, 'name' | 'about'> {
-  /** Name of the policy of each stage; absent: its own. */
-  readonly policies?: PresetView['policies'];
-}
+/** A preset; the oracle has neither policies nor settings. */
+export type Decider = Pick<PresetView, 'name' | 'about' | 'source'> & Partial<PresetView>;
 
 /** Deciders of a simulation: the presets of every driver, and the oracle. */
 export const deciderList = (own: OwnPresets = {}, ownPolicies: readonly OwnPolicy[] = []): readonly Decider[] => [
   ...presetList(own, ownPolicies),
-  { name: ORACLE, about: ORACLE_ABOUT },
+  { name: ORACLE, about: ORACLE_ABOUT, source: 'ours' },
 ];
 
 /** True if it brings a forecast of its own. */

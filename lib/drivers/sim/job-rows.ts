@@ -13,6 +13,7 @@ const COLUMNS = [
   'deadlineMs',
   'workUsd',
   'wastedUsd',
+  'speculativeUsd',
   'idleUsd',
   'onDemandUsd',
   'interruptions',
@@ -49,7 +50,7 @@ export class JobRows {
     startedMs[i] = at(job.startedMs);
     finishedMs[i] = at(job.finishedMs);
     deadlineMs[i] = at(job.deadlineMs);
-    for (const c of ['workUsd', 'wastedUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const)
+    for (const c of ['workUsd', 'wastedUsd', 'speculativeUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const)
       this.#numbers[c][i] ??= 0;
   }
 

@@ -390,8 +390,10 @@ export class MemoryFleet implements Fleet {
       this.#end(instance, attempt, { atMs: how.atMs, exitCode: null, exitSignal: null });
       return;
     }
-    if (request.checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
-    const patienceS = add(request.checkpoint?.graceS ?? ZERO_S, seconds(KILL_AFTER_S));
+    // Nobody resumes a superseded attempt or a copy, so that they have no time to save.
+    const checkpoint = how.why === 'superseded' || request.role === 'copy' ? null : request.checkpoint;
+    if (checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
+    const patienceS = add(checkpoint?.graceS ?? ZERO_S, seconds(KILL_AFTER_S));
     this.#endAt(instance, attempt, {
       atMs: plus(how.atMs, least(script.stopsInS, patienceS)),
       exitCode: null,

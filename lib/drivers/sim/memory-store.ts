@@ -1,3 +1,4 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { AttemptId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { EbbError, unreachable } from '../../kernel/errors.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
@@ -45,8 +46,6 @@ export interface StoreWatcher {
 }
 
 const isOpen = (t: Task): boolean => t.state === 'waiting' || t.state === 'running';
-
-const ascending = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
  * The store of simulations and tests: the semantics of every other store, nothing survives the process. Values are kept
@@ -396,7 +395,7 @@ export class MemoryStore implements Store {
   }
 
   async tasks(job: JobId): Promise<readonly Task[]> {
-    return this.#tasks.ofJob(job).sort((a, b) => ascending(a.stage, b.stage) || a.index - b.index);
+    return this.#tasks.ofJob(job).sort((a, b) => compareText(a.stage, b.stage) || a.index - b.index);
   }
 
   async attempts(job: JobId): Promise<readonly Attempt[]> {
@@ -429,7 +428,7 @@ export class MemoryStore implements Store {
       ...plan,
       explanations: [...this.#explanations.values()]
         .filter((e) => e.plan === plan.id)
-        .sort((a, b) => a.ordinal - b.ordinal || ascending(a.is.job, b.is.job))
+        .sort((a, b) => a.ordinal - b.ordinal || compareText(a.is.job, b.is.job))
         .map((e) => e.is),
     });
     return pageOf(rows.slice(0, limit + 1), { list: 'plans', limit, value });
@@ -442,7 +441,7 @@ export class MemoryStore implements Store {
   async ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]> {
     if (of !== 'all' && 'instance' in of) return this.#ledger.get(of.instance) ?? [];
     const instances = of === 'all' ? this.#ledger.keys() : this.#ledgerOf.get(of.job);
-    const rows = [...instances].sort(ascending).flatMap((id) => this.#ledger.get(id) ?? []);
+    const rows = [...instances].sort(compareText).flatMap((id) => this.#ledger.get(id) ?? []);
     return of === 'all' ? rows : rows.filter((row) => row.job === of.job);
   }
 
@@ -460,7 +459,7 @@ export class MemoryStore implements Store {
   }
 
   async memory(prefix: string): Promise<ReadonlyMap<string, string>> {
-    return new Map([...this.#memory].filter(([key]) => key.startsWith(prefix)).sort(([a], [b]) => ascending(a, b)));
+    return new Map([...this.#memory].filter(([key]) => key.startsWith(prefix)).sort(([a], [b]) => compareText(a, b)));
   }
 
   async close(): Promise<void> {

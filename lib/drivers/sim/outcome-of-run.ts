@@ -19,7 +19,11 @@ export const SERIES_POINTS = 2000;
 /** O(jobs log jobs + instances log instances). */
 export function outcomeOf(
   result: SimulationResult,
-  of: Pick<RunOutcome, 'preset' | 'seed'> & { readonly fromMs: EpochMs; readonly marketSeed?: number | null },
+  of: Pick<RunOutcome, 'preset' | 'seed'> & {
+    readonly fromMs: EpochMs;
+    readonly marketSeed?: number | null;
+    readonly references?: RunOutcome['references'];
+  },
 ): RunOutcome {
   const { collected } = result;
   const jobs = collected.rows.columns();
@@ -37,6 +41,7 @@ export function outcomeOf(
     instances: instanceSeries(collected.changes),
     pools: [...collected.uses.values()].sort((a, b) => b.billedUsd - a.billedUsd || (a.pool < b.pool ? -1 : 1)),
     refused: result.refused,
+    ...(of.references && { references: of.references }),
     ...(result.refusedPolicies.length === 0 ? {} : { refusedPolicies: result.refusedPolicies }),
   };
 }
@@ -47,7 +52,7 @@ function totalsOf(
   { refused, notSubmitted, endMs }: Pick<SimulationResult, 'refused' | 'notSubmitted' | 'endMs'>,
 ): Totals {
   const { usd, hours } = c;
-  const instanceHours = hours.work + hours.wasted + hours.idle;
+  const instanceHours = hours.work + hours.wasted + hours.speculative + hours.idle;
   const count = (state: JobState): number => jobs.state.reduce((n, s) => n + Number(s === state), 0);
   const deadlines = [...jobs.deadlineMs.keys()].filter((i) => !Number.isNaN(jobs.deadlineMs[i]));
   // Work that is not over and still has time when the simulation ends has missed nothing.
@@ -69,8 +74,10 @@ function totalsOf(
     missed: deadlines.filter(missed).length,
     workUsd: usd.work,
     wastedUsd: usd.wasted,
+    speculativeUsd: usd.speculative,
     idleUsd: usd.idle,
-    billedUsd: usd.work + usd.wasted + usd.idle,
+    billedUsd: usd.work + usd.wasted + usd.speculative + usd.idle,
+    refundedUsd: c.refundedUsd,
     onDemandUsd: c.onDemandUsd,
     instanceHours,
     utilisation: instanceHours > 0 ? hours.work / instanceHours : 0,

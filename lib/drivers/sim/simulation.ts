@@ -15,7 +15,7 @@ import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import type { BoundAsks, Scene } from '../../policy/asks.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
-import { capacityLearner } from '../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -26,7 +26,7 @@ import type { MarketForecast } from '../../domain/forecasts.ts';
 import type { Stages } from '../../policy/contracts.ts';
 import { capacityOf } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
-import type { LearnerFactory } from '../../policy/learner.ts';
+import type { LearnerFactory, LearningEvent } from '../../policy/learner.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import type { Solver } from '../../policy/solver.ts';
 import type { Market } from '../../ports/market.ts';
@@ -76,6 +76,8 @@ export interface SimulationInput {
   readonly capacity?: ChosenCapacity;
   /** Learners beside those of every driver. */
   readonly learners?: readonly LearnerFactory[];
+  /** Told to learners before the first job, as if it had happened earlier; absent: nothing is known. */
+  readonly earlier?: readonly LearningEvent[];
   readonly solver: Solver;
   readonly config: SchedulerConfig;
   readonly vcpus: number;
@@ -86,9 +88,12 @@ export interface SimulationInput {
   readonly setupS: Seconds;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
-   * workload's alone.
+   * workload's alone. For benchmarks in code, not for `ebb simulate`: slow-downs by neighbours for packers that place
+   * tasks by interference, and slow attempts for policies that copy them.
    */
   readonly runtime?: TrueRuntime | null;
+  /** Called for each admitted job, in the order of submission. */
+  readonly onAdmitted?: (job: WorkloadJob) => void;
   readonly onEvent?: (event: EventRecord) => void;
   readonly onSettled?: (settled: Settled) => void;
   readonly onProgress?: (progress: Progress) => void;
@@ -148,6 +153,10 @@ interface Source {
 /** Way to raise the vCPU limit of a simulation. */
 export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
 
+function throwFault(_learner: string, error: unknown): never {
+  throw error;
+}
+
 /** The event order: time, priority, sequence. */
 const inOrder = (a: Source, b: Source): number => compare(a.nextMs(), b.nextMs()) || a.priority - b.priority;
 
@@ -166,6 +175,7 @@ class Simulation {
   readonly #refused: Refusal[] = [];
   readonly #refusedPolicies = new Map<string, RefusedPolicy>();
   readonly #refusedOf = new Map<string, number>();
+  readonly #teach: (event: LearningEvent) => void;
   readonly #arrivals: Arrivals;
   readonly #sources: readonly Source[];
   #nextCycleMs = Infinity;
@@ -179,7 +189,6 @@ class Simulation {
     const { trace, config, seed } = input;
     this.#input = input;
     this.#clock = new VirtualClock(input.fromMs);
-    const now = (): EpochMs => this.#clock.now();
     this.#store = new MemoryStore(RETENTION, {
       ...(input.onEvent && { event: input.onEvent }),
       job: (job) => this.#collector.job(job),
@@ -191,10 +200,11 @@ class Simulation {
       clock: this.#clock,
       script: (request, keptS, pool) => this.#truth.script(request, keptS, pool),
     });
-    const market = input.market(now);
+    const market = input.market(() => this.#clock.now());
     this.#collector = this.#collectorOf(market);
     // Beliefs are never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
+    this.#teach = (event) => learners.observe(event, throwFault);
     const evidence = learners.of(capacityLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
@@ -275,6 +285,7 @@ class Simulation {
 
   async run(): Promise<SimulationResult> {
     await this.#engine.start();
+    for (const event of this.#input.earlier ?? []) this.#teach(event);
     await this.#arrivals.start();
     const ended = await this.#steppedToEnd();
     const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRemaining(COUNTED_PAST_END) : 0;
@@ -336,7 +347,8 @@ class Simulation {
     while (this.#arrivals.nextMs <= nowMs) await this.#submit(await this.#arrivals.take());
   }
 
-  async #submit({ key, spec, truth }: WorkloadJob): Promise<void> {
+  async #submit(submitted: WorkloadJob): Promise<void> {
+    const { key, spec, truth } = submitted;
     const at = this.#clock.now();
     try {
       const after = await this.#dependencies(spec);
@@ -345,6 +357,7 @@ class Simulation {
       this.#truth.add(job.id, truth);
       this.#collector.rows.name(job.id, key);
       this.#submitted++;
+      this.#input.onAdmitted?.(submitted);
       await this.#store.submit([{ job, idempotency: null }]);
     } catch (error) {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;

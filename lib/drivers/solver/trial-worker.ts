@@ -33,7 +33,7 @@ if (parentPort !== null && data?.kind === TRIAL) {
     try {
       const snapshot = triedOn(observed.snapshot, tried);
       const forecasts = { runtime: stages.estimate({ snapshot, beliefs: learners, config, memory }), market };
-      const parts = { stages, preset, solver: noSolver, config, memory };
+      const parts = { stages, preset, solver: noSolver, config, beliefs: learners, memory };
       const { runningOffers: _, ...decision } = await decideOn({ ...observed, snapshot }, forecasts, parts);
       return { is: 'outcome', outcome: { status: 'decided', decision: { ...decision, runningOffers: new Map() } } };
     } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Features of the pre-emption forecast, for many pools at once. The same code makes data sets and serves forecasts, so
+ * Features of the preemption forecast, for many pools at once. The same code makes data sets and serves forecasts, so
  * that a model sees the same features in training and in use.
  * Lifecycle: `take` every price in the order of its instants per pool; `view` a pool at an instant, which must not lie
  * before what that pool or its neighbours were given; then `writeRow` per bid. A refusal is an outcome, because callers

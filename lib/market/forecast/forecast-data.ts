@@ -42,12 +42,24 @@ export interface OutlookForecast extends MarketForecast {
   outlook(pool: Pool): PoolOutlook | null;
 }
 
-/** O(bids asked + pools). Pools that are never interrupted take no room. */
-export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: Iterable<Asked>): ForecastTable {
+/**
+ * Answers for the asked bids, and prices of those pools and of `priced`. O(bids asked + pools). On-demand pools take no
+ * room.
+ */
+export function forecastTable(
+  forecast: OutlookForecast,
+  nowMs: EpochMs,
+  asked: Iterable<Asked>,
+  priced: Iterable<Pool> = [],
+): ForecastTable {
   const curves = new Map<string, InterruptionCurve>();
   const outlooks = new Map<PoolId, PoolOutlook>();
   const drivers = new Map<string, PriceDrivers>();
   const capacities = new Map<PoolId, CapacityCurve>();
+  const addOutlook = (pool: Pool): void => {
+    const outlook = outlooks.has(pool.id) ? null : forecast.outlook(pool);
+    if (outlook !== null) outlooks.set(pool.id, outlook);
+  };
   for (const { pool, bid, horizon = 'any' } of asked) {
     if (pool.option === 'on-demand') continue;
     if (pool.option === 'spot') {
@@ -59,10 +71,9 @@ export function forecastTable(forecast: OutlookForecast, nowMs: EpochMs, asked: 
       const capacity = capacities.has(pool.id) ? null : (forecast.capacity?.(pool) ?? null);
       if (capacity !== null) capacities.set(pool.id, capacity);
     }
-    if (outlooks.has(pool.id)) continue;
-    const outlook = forecast.outlook(pool);
-    if (outlook !== null) outlooks.set(pool.id, outlook);
+    addOutlook(pool);
   }
+  for (const pool of priced) if (pool.option !== 'on-demand') addOutlook(pool);
   return { nowMs, curves, outlooks, drivers, capacities, ...withOrigin(forecast) };
 }
 

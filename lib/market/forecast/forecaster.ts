@@ -3,7 +3,7 @@ import { epochMs, raw, seconds, usdPerHour, type EpochMs } from '../../kernel/un
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import { FROM_OBSERVED, NEVER_INTERRUPTED, type InterruptionCurve } from '../../domain/forecast.ts';
-import type { Bid, Pool } from '../../domain/pool.ts';
+import { type Bid, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 import { indexAt, type PriceArrays } from '../price-steps.ts';
 import { OBSERVED_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
@@ -202,7 +202,7 @@ export class MarketForecaster {
     const byRung = price === null ? null : this.#atRung(pool.id, deltaRung(delta), known);
     if (byRung === null) {
       const { p, whose } = this.#byRelatives(pool, delta, known.nowMs) ?? {
-        p: this.#coldStart(delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9)),
+        p: this.#coldStart(delta / Math.max(onDemandUsdOf(pool), 1e-9)),
         whose: 'prior of all markets',
       };
       return { pInterrupted: this.#eitherTakes(capacity, p), reason: `price: too little history, ${whose}` };
@@ -215,10 +215,10 @@ export class MarketForecaster {
 
   /** The mean of the nearest relatives that have a history, for a bid as far above the price relative to on-demand. */
   #byRelatives(pool: Pool, delta: number, nowMs: number): { p: Float64Array; whose: string } | null {
-    const perOnDemand = delta / Math.max(raw(pool.onDemandUsdPerHour), 1e-9);
+    const perOnDemand = delta / Math.max(onDemandUsdOf(pool), 1e-9);
     for (const { name, pools } of relativesOf(pool, this.#input.pools?.() ?? [])) {
       const curves = pools.flatMap((p) => {
-        const rung = deltaRung(perOnDemand * raw(p.onDemandUsdPerHour));
+        const rung = deltaRung(perOnDemand * onDemandUsdOf(p));
         return this.#survival(p.id, rung, nowMs).curve(this.#input.dayStatistic ?? 'median') ?? [];
       });
       if (curves.length === 0) continue;

@@ -141,7 +141,9 @@ export class CapacityEvidence {
 }
 
 /** The evidence as forecasts read it. */
-export type CapacityBelief = Pick<CapacityEvidence, 'posterior' | 'news'>;
+export interface CapacityBelief extends Pick<CapacityEvidence, 'posterior'> {
+  readonly news: Pick<CapacityNews, 'at'>;
+}
 
 /**
  * P(not interrupted within h), the rate integrated out: a pool little is known of keeps a heavier tail than its mean

@@ -16,7 +16,7 @@ export interface CapacityQuestion {
   readonly now: EpochMs;
   /** Spot pools; each counts once. */
   readonly pools: Iterable<PoolId>;
-  readonly news: CapacityNews;
+  readonly news: Pick<CapacityNews, 'at'>;
   readonly held: HeldSince;
 }
 

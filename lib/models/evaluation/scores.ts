@@ -24,7 +24,7 @@ export interface Judged {
   readonly weight?: ArrayLike<number>;
 }
 
-/** The paper's: "will be pre-empted" from one half on. */
+/** The paper's: "will be preempted" from one half on. */
 const THRESHOLD = 0.5;
 const BINS = 10;
 export const RESAMPLES = 200;

@@ -1,389 +1,237 @@
 /**
- * Checks of answers from users' policies: the invariants of each stage's contract. Each returns null for a usable
- * answer, else the first fault in it, for people. Linear in the size of the answer and of the snapshot's lists.
+ * Reads of answers from users' policies: the contract of each stage, field by field. Plans, moves and starts have files
+ * of their own. Each read gives a plain copy of a usable answer, in which records that the policy was given are the
+ * very records of the cycle. Each throws `Unusable` (read.ts) with the first fault, for people. Decisions are not
+ * judged. Linear in the size of the answer and of the snapshot's lists; no answer is read beyond what its input can
+ * call for.
  */
-import type { AttemptId, GroupId, InstanceId, PoolId } from '../../kernel/ids.ts';
-import { raw, type Quantity } from '../../kernel/units.ts';
-import { brokenConstraint } from '../../domain/constraints.ts';
-import type { Offer, RuntimeForecast } from '../../domain/forecast.ts';
-import type { StageForecasts } from '../../domain/forecasts.ts';
-import type { TaskRef } from '../../domain/job.ts';
-import type { Allotment, Placement, Purchase, StartOption, Worth } from '../../domain/plan.ts';
-import { isBid, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
-import { fits, minusResources, type Resources } from '../../domain/resources.ts';
-import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import { raw, seconds } from '../../kernel/units.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import type { StageKey } from '../../domain/forecasts.ts';
+import type { Purchase, Release, UtilityCurve, Worth } from '../../domain/plan.ts';
+import { isBid, vcpusOf, type Bid } from '../../domain/pool.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
 import type {
   AppraiseContext,
-  AppraisedMoves,
-  BeginInput,
   Copy,
   DecisionContext,
-  GroupOffers,
-  Host,
   Leftover,
-  Move,
-  OrderInput,
-  PlanInput,
-  Queued,
-  QueueInput,
   ScaleInput,
   Scaling,
-  SceneContext,
-  Started,
-  TaskToPlace,
   ValueContext,
   Worths,
 } from '../contracts.ts';
 import { wrongCopy } from '../copies.ts';
-import type { RunningTask } from '../../domain/snapshot.ts';
+import { bidIn, offersByGroup, poolNamed, poolsById, whyNotIn, type Pools, type ReadOffers } from './offers.ts';
+import {
+  amount,
+  answerWith,
+  fields,
+  figure,
+  instant,
+  list,
+  oneOf,
+  orNull,
+  refuse,
+  shown,
+  text,
+  whole,
+} from './read.ts';
+import { byGroup, expectAll, groupsById, once, reasonOf, targetOf } from './records.ts';
 
-type Fault = string | null;
+/** Points of a distribution or curve; those of shipped policies have a few dozen. */
+const MOST_POINTS = 4096;
+/** Longest running time, seconds: three centuries. */
+const LONGEST_S = 1e10;
+/** Weights are sums of rounded parts. */
+const OF_WEIGHT = 1e-6;
+/** Most bids asked about in one pool. */
+const MOST_BIDS = 100;
+/** Most vCPUs that are no vCPU: sums of thousandths. */
+const OF_VCPU = 1e-6;
+/** Most instances of one answer, where fewer tasks need a place. */
+const MOST_BOUGHT = 10_000;
 
-/** The first fault among several, in their order. */
-function firstOf<T>(items: Iterable<T>, fault: (item: T) => Fault): Fault {
-  for (const item of items) {
-    const why = fault(item);
-    if (why !== null) return why;
-  }
-  return null;
-}
+export const bids = (answer: unknown): readonly Bid[] =>
+  list(answer, { what: 'the answer of `asks.bids`', most: MOST_BIDS }).map((bid) =>
+    isBid(bid as Bid) ? (bid as Bid) : refuse(`\`asks.bids\` answers the bid ${shown(bid)}`),
+  );
 
-const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
-const isMap = (value: unknown): boolean =>
-  typeof (value as ReadonlyMap<unknown, unknown> | undefined)?.get === 'function' &&
-  typeof (value as Iterable<unknown>)[Symbol.iterator] === 'function';
-const isAmount = (value: Quantity<string>): boolean => Number.isFinite(raw(value)) && raw(value) >= 0;
-const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 1;
-const isChance = (value: number): boolean => value >= 0 && value <= 1;
+export const truth =
+  (what: string) =>
+  (answer: unknown): boolean =>
+    typeof answer === 'boolean' ? answer : refuse(`${what} answers neither true nor false`);
 
-const twice = <T>(ids: Iterable<T>, what: string): Fault => {
-  const seen = new Set<T>();
-  for (const id of ids) {
-    if (seen.has(id)) return `${what} ${String(id)} twice`;
-    seen.add(id);
-  }
-  return null;
+/** Forecasts are read when they are asked for. */
+export const estimate = (made: unknown): { readonly get: (key: StageKey) => unknown } => {
+  const of = made as { readonly get: (key: StageKey) => unknown } | null | undefined;
+  if (typeof of?.get === 'function') return of;
+  return refuse('the answer has no `get`: it must be a map of forecasts by stage');
 };
 
-const poolsById = ({ pools }: Pick<Snapshot, 'pools'>): ReadonlyMap<PoolId, PoolView> =>
-  new Map(pools.map((view) => [view.pool.id, view]));
-const groupsById = ({ groups }: Pick<Snapshot, 'groups'>): ReadonlyMap<GroupId, PendingGroup> =>
-  new Map(groups.map((group) => [group.id, group]));
-
-export const bids = (answer: readonly Bid[]): Fault =>
-  isList(answer) && answer.every(isBid) ? null : '`asks.bids` answers no list of bids';
-
-export const buys = (answer: boolean): Fault =>
-  typeof answer === 'boolean' ? null : '`buys` answers neither true nor false';
-
-export const estimate = (made: StageForecasts): Fault =>
-  typeof made.get === 'function' ? null : 'the answer has no `get`: it must be a map of forecasts by stage';
-
-export function runtime(forecast: RuntimeForecast | undefined, key: string): Fault {
-  if (forecast === undefined) return `no forecast for the stage ${key}`;
-  const { atS, weight } = forecast.runtime;
+export function runtime(forecast: unknown, key: StageKey): RuntimeForecast {
+  if (forecast === undefined) return refuse(`no forecast for the stage ${key}`);
+  const at = `the forecast for ${key}`;
+  const of = fields(forecast, at);
+  const { atS, weight } = fields(of['runtime'], `the running time of ${at}`);
   if (!(atS instanceof Float64Array) || !(weight instanceof Float64Array) || atS.length !== weight.length)
-    return `the forecast for ${key} has no distribution: make one with kit.distribution`;
-  const isWrong = (value: number): boolean => !Number.isFinite(value) || value < 0;
-  if (atS.length === 0 || atS.some(isWrong) || weight.some(isWrong)) {
-    return `the forecast for ${key} has a running time or weight that is no number of at least 0`;
-  }
-  return null;
-}
-
-export function value({ groups, ofRunning }: Worths, { snapshot }: ValueContext): Fault {
-  if (!isMap(groups) || typeof ofRunning !== 'function') return 'the answer is not {groups, ofRunning}';
-  return firstOf(snapshot.groups, ({ id }) => {
-    const of = groups.get(id);
-    return of === undefined ? `the group ${id} has no worth` : worth(of);
+    return refuse(`${at} has no distribution: make one with kit.distribution`);
+  if (atS.length === 0 || atS.length > MOST_POINTS) return refuse(`${at} has ${atS.length} points`);
+  const copy = { atS: atS.slice(), weight: weight.slice() };
+  let sum = 0;
+  copy.atS.forEach((s, i) => {
+    const w = copy.weight[i] ?? 0;
+    sum += w;
+    if (!(s >= 0 && s <= LONGEST_S)) refuse(`${at} has a running time of ${s} s`);
+    if (i > 0 && !(s > (copy.atS[i - 1] ?? 0))) refuse(`${at} has running times that do not ascend`);
+    if (!(w > 0)) refuse(`${at} has a weight that is no number above 0: ${w}`);
   });
+  if (!(Math.abs(sum - 1) <= OF_WEIGHT)) return refuse(`${at} has weights whose sum is ${sum}, not 1`);
+  const { evidence } = of;
+  return {
+    runtime: copy,
+    basis: oneOf(of['basis'], ['history', 'hint', 'prior'] as const, `basis of ${at}`),
+    reason: reasonOf(of, at),
+    ...(evidence !== undefined && { evidence: evidenceOf(evidence, at) }),
+  };
 }
 
-export function worth({ curve, taskDeadlineMs, latestSafeStartMs }: Worth): Fault {
-  if (!curve.points.every((p) => Number.isFinite(raw(p.atMs)) && Number.isFinite(p.usd)))
-    return 'a worth has a point that is no number';
-  const isInstant = (at: Worth['taskDeadlineMs']): boolean => at === null || Number.isFinite(raw(at));
-  return isInstant(taskDeadlineMs) && isInstant(latestSafeStartMs) ? null : 'a worth has a limit that is no instant';
-}
-
-export function appraise(answer: ReadonlyMap<GroupId, GroupOffers>, { snapshot }: AppraiseContext): Fault {
-  if (!isMap(answer)) return 'the answer is no map of offers by group';
-  const pools = poolsById(snapshot);
-  return firstOf(snapshot.groups, (group) => {
-    const of = answer.get(group.id);
-    if (of === undefined) return `the group ${group.id} has no list of offers`;
-    if (!isList(of.offers) || !isList(of.excluded))
-      return `offers of ${group.id} are not {offers, excluded, considered}`;
-    return firstOf(of.offers, (o) => offer(o, group, pools));
-  });
-}
-
-function offer(of: Offer, group: PendingGroup, pools: ReadonlyMap<PoolId, PoolView>): Fault {
-  const wrong = usable(of.pool, group, pools);
-  if (wrong !== null) return wrong;
-  const at = `the offer of ${of.pool} to ${group.id}`;
-  if (of.group !== group.id) return `${at} names the group ${of.group}`;
-  if (!isBid(of.bid)) return `${at} has the bid ${raw(of.bid as never)}`;
-  if (!isChance(of.pInterrupted) || !isChance(of.pLate)) return `${at} has a probability outside 0 to 1`;
-  const amounts = [of.priceUsdPerHour, of.startDelayS, of.expectedLostS, of.expectedDurationS];
-  const shares = [of.share, of.newShare, of.chargedShare];
-  if (amounts.every(isAmount) && shares.every((s) => s > 0) && Number.isFinite(of.expectedCostUsd)) return null;
-  return `${at} has an amount that is no number of at least 0`;
-}
-
-/** A pool that the group's own constraints allow and whose machines it fits on. */
-function usable(id: PoolId, { id: group, stage, need }: PendingGroup, pools: ReadonlyMap<PoolId, PoolView>): Fault {
-  const pool = pools.get(id)?.pool;
-  if (pool === undefined) return `the pool ${id} does not exist`;
-  const broken = brokenConstraint(stage.constraints, pool);
-  if (broken !== null) return `${group} may not run in ${id}: its constraint ${broken} excludes that`;
-  return fits(need, pool.type.capacity) ? null : `${group} does not fit on an instance of ${id}`;
-}
-
-export const considered = (list: GroupOffers['considered']): Fault =>
-  isList(list) ? null : 'what was considered is no list';
-
-const attemptsOf = (running: readonly RunningTask[]): ReadonlySet<AttemptId> =>
-  new Set(running.map((r) => r.attempt.id));
-
-export function movesProposed(moves: readonly Move[], { snapshot }: DecisionContext): Fault {
-  if (!isList(moves)) return 'the answer is no list of moves';
-  const running = attemptsOf(snapshot.running);
-  const wrong = moves.find((m) => !running.has(m.attempt) || m.running.attempt.id !== m.attempt);
-  if (wrong !== undefined) return `it moves ${wrong.attempt}, which does not run`;
-  return twice(
-    moves.map((m) => m.attempt),
-    'it moves',
+function evidenceOf(given: unknown, at: string): NonNullable<RuntimeForecast['evidence']> {
+  const { feature, estimator, broad, samples, nrmse, hitRate, worthRuns, pointS } = fields(
+    given,
+    `the evidence of ${at}`,
   );
+  return {
+    feature: text(feature, `evidence.feature of ${at}`),
+    estimator: text(estimator, `evidence.estimator of ${at}`),
+    broad: truth(`evidence.broad of ${at}`)(broad),
+    samples: whole(samples, `evidence.samples of ${at}`),
+    ...(nrmse !== undefined && { nrmse: nrmse === Infinity ? nrmse : amount(nrmse, `evidence.nrmse of ${at}`) }),
+    ...(hitRate !== undefined && { hitRate: amount(hitRate, `evidence.hitRate of ${at}`) }),
+    ...(worthRuns !== undefined && { worthRuns: amount(worthRuns, `evidence.worthRuns of ${at}`) }),
+    pointS: seconds(amount(pointS, `evidence.pointS of ${at}`)),
+  };
 }
 
-export function movesBegun(answer: AppraisedMoves, { moves }: BeginInput): Fault {
-  if (!isList(answer.moves) || ![answer.worths, answer.groups, answer.offers].every(isMap))
-    return 'the answer is not {moves, worths, groups, offers}';
-  const kept = attemptsOf(moves.map((m) => m.running));
-  const begun = answer.moves.map((m) => m.running.attempt.id);
-  const wrong = begun.find((id) => !kept.has(id));
-  return wrong === undefined
-    ? twice(begun, 'it begins the move of')
-    : `it begins a move of ${wrong}, which was not planned`;
-}
-
-export function returning(list: readonly RunningTask[], { snapshot }: SceneContext): Fault {
-  if (!isList(list)) return 'the answer is no list of running tasks';
-  const running = attemptsOf(snapshot.running);
-  const ids = list.map((r) => r.attempt.id);
-  const wrong = ids.find((id) => !running.has(id));
-  return wrong === undefined ? twice(ids, 'it returns') : `it returns ${wrong}, which does not run`;
-}
-
-export const vacated = (why: string | null): Fault =>
-  why === null || typeof why === 'string' ? null : 'vacate answers neither a reason nor null';
-
-export function plan(answer: Allotment, { snapshot, moves = [] }: PlanInput): Fault {
-  const { starts, deferred, preemptions, moves: kept, waits, solve } = answer;
-  if (![starts, deferred, preemptions, kept, waits].every(isList) || !Number.isFinite(solve.objective))
-    return 'the answer is not {starts, deferred, preemptions, moves, waits, solve}';
+export function value(answer: unknown, { snapshot }: ValueContext): Worths {
+  const of = answerWith(answer, ['groups', 'ofRunning']);
+  const { ofRunning, mayBeDue } = of as Partial<Worths>;
+  if (typeof ofRunning !== 'function') return refuse('ofRunning is no function');
+  if (mayBeDue !== undefined && typeof mayBeDue !== 'function') return refuse('mayBeDue is no function');
   const groups = groupsById(snapshot);
+  const made = byGroup(of['groups'], groups, { what: 'worths by group', read: worth });
+  return {
+    groups: expectAll(made, groups.keys(), 'worth'),
+    ofRunning: (running) => ofRunning.call(of, running),
+    ...(mayBeDue && { mayBeDue: (running, withinS) => mayBeDue.call(of, running, withinS) }),
+  };
+}
+
+export function worth(given: unknown): Worth {
+  const of = fields(given, 'a worth');
+  const limit = (name: keyof Worth) => orNull(of[name], (at) => instant(at, `${name} of a worth`));
+  return {
+    curve: curveOf(of['curve']),
+    taskDeadlineMs: limit('taskDeadlineMs'),
+    latestSafeStartMs: limit('latestSafeStartMs'),
+    reason: reasonOf(of, 'a worth'),
+  };
+}
+
+function curveOf(given: unknown): UtilityCurve {
+  const what = 'the list of points of a worth';
+  const points = list(fields(given, 'the curve of a worth')['points'], { what, most: MOST_POINTS }).map((point) => {
+    const { atMs, usd } = fields(point, 'a point of a worth');
+    return { atMs: instant(atMs, 'a point of a worth'), usd: figure(usd, 'a point of a worth') };
+  });
+  if (points.length === 0) return refuse('a worth has no points');
+  const isOrdered = points.every((p, i) => i === 0 || raw(p.atMs) >= raw(points[i - 1]?.atMs ?? p.atMs));
+  return isOrdered ? { points } : refuse('the points of a worth do not ascend in time');
+}
+
+export function appraise(answer: unknown, { snapshot }: AppraiseContext): ReadOffers {
+  const groups = groupsById(snapshot);
+  return expectAll(offersByGroup(answer, groups, poolsById(snapshot)), groups.keys(), 'list of offers');
+}
+
+export function speculate(answer: unknown, { snapshot }: DecisionContext): readonly Copy[] {
+  const most = snapshot.running.length;
+  const copies = list(answer, { what: 'the list of copies', most }).map((given): Copy => {
+    const of = fields(given, 'a copy');
+    const id = text(of['of'], 'the attempt that is copied') as AttemptId;
+    const { to, attempts } = of;
+    return {
+      of: id,
+      reason: reasonOf(of, `the copy of ${id}`),
+      ...(to !== undefined && { to: targetOf(to, 'a copy') }),
+      ...(attempts !== undefined && { attempts: whole(attempts, `attempts of the copy of ${id}`) }),
+    };
+  });
+  const why = wrongCopy(copies, snapshot);
+  return why === null ? copies : refuse(why);
+}
+
+export function scale(answer: unknown, { snapshot, used, leftovers, later }: ScaleInput): Scaling {
+  const of = answerWith(answer, ['purchases', 'releases']);
   const pools = poolsById(snapshot);
-  const running = attemptsOf(snapshot.running);
-  const proposed = new Set(moves.map((m) => m.attempt));
-  const stopped = preemptions.map((p) => p.attempt);
-  const moved = kept.map((m) => m.running.attempt.id);
-  return (
-    firstOf([...starts, ...deferred], ({ option, count }) => planned(option, count, groups, pools)) ??
-    counts(
-      starts.map(({ option, count }) => [option.group, count]),
-      groups,
-      'it starts',
-    ) ??
-    firstOf(stopped, (id) => (running.has(id) ? null : `it stops ${id}, which does not run`)) ??
-    twice(stopped, 'it stops') ??
-    firstOf(moved, (id) => (proposed.has(id) ? null : `it moves ${id}, which was not proposed`)) ??
-    twice(moved, 'it moves') ??
-    firstOf(waits, ({ group, count }) =>
-      groups.has(group) && Number.isFinite(count) ? null : `${count} tasks of the group ${group} wait, which is none`,
-    )
+  const most = Math.max(
+    MOST_BOUGHT,
+    leftovers.reduce((tasks, l) => tasks + l.count, 0),
   );
-}
-
-function planned(
-  option: StartOption,
-  count: number,
-  groups: ReadonlyMap<GroupId, PendingGroup>,
-  pools: ReadonlyMap<PoolId, PoolView>,
-): Fault {
-  const group = groups.get(option.group);
-  if (group === undefined) return `the group ${option.group} does not wait`;
-  if (!isCount(count)) return `it starts ${count} tasks of ${option.group}`;
-  const { worthUsd, costUsd, startMs } = option;
-  if (![worthUsd, costUsd, raw(startMs)].every(Number.isFinite))
-    return `a start of ${group.id} has a figure that is no number`;
-  return offer(option.offer, group, pools);
-}
-
-/** No group has more tasks than wait in it. */
-function counts(
-  parts: readonly (readonly [GroupId, number])[],
-  groups: ReadonlyMap<GroupId, Pick<PendingGroup, 'count'>>,
-  what: string,
-): Fault {
-  const sums = new Map<GroupId, number>();
-  for (const [group, count] of parts) sums.set(group, (sums.get(group) ?? 0) + count);
-  return firstOf(sums, ([group, sum]) => {
-    const there = groups.get(group)?.count ?? 0;
-    return sum <= there ? null : `${what} ${sum} tasks of ${group}, of which ${there} wait`;
+  const purchases = list(of['purchases'], { what: 'purchases', most }).map((p) =>
+    purchaseOf(p, pools, { leftovers, later }),
+  );
+  const bought = purchases.reduce((sum, p) => sum + p.count, 0);
+  expectVcpus(purchases, snapshot, pools);
+  if (bought > most) return refuse(`it buys ${bought} instances, more than ${most}`);
+  const releases = list(of['releases'], { what: 'releases', most: snapshot.instances.size }).map((given): Release => {
+    const { instance, ...more } = fields(given, 'a release');
+    const view = snapshot.instances.get(instance as InstanceId);
+    if (view === undefined) return refuse(`it gives back ${shown(instance)}, which is not held`);
+    const { id, state } = view.instance;
+    if (used.has(id) || view.attempts.length > 0) return refuse(`it gives back ${id}, on which there is work`);
+    if (state !== 'starting' && state !== 'ready') return refuse(`it gives back ${id}, which is ${state}`);
+    return { instance: id, reason: reasonOf(more, `the release of ${id}`) };
   });
+  return { purchases, releases: once(releases, (r) => r.instance, 'it gives back') };
 }
 
-const textOf = ({ job, stage, index }: TaskRef): string => `${job}/${stage}/${index}`;
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
 
-export function order(answer: Started, { groups, hosts }: OrderInput): Fault {
-  const { placements, reserved, leftovers, forSlotReuse, untold, needed } = answer;
-  if (
-    ![placements, reserved, leftovers].every(isList) ||
-    ![forSlotReuse, untold].every(isMap) ||
-    !(needed instanceof Set)
-  )
-    return 'the answer is not {placements, reserved, leftovers, forSlotReuse, untold, needed}';
-  const both = [...placements, ...reserved];
-  const byId = new Map(hosts.map((h) => [h.on, h]));
-  return (
-    firstOf(both, ({ task, group, on }) => {
-      const of = groups.get(group);
-      const host = byId.get(on);
-      if (of === undefined) return `the group ${group} does not wait`;
-      if (host === undefined) return `there is no instance ${on} for ${textOf(task)}`;
-      return brokenConstraint(of.stage.constraints, host.pool) === null
-        ? null
-        : `${textOf(task)} may not run in ${host.pool.id}`;
-    }) ??
-    twice(
-      both.map(({ task }) => textOf(task)),
-      'it places',
-    ) ??
-    overfilled(placements, ({ group }) => groups.get(group)?.need, byId) ??
-    leftoversFault(leftovers) ??
-    counts(
-      [
-        ...both.map(({ group }): [GroupId, number] => [group, 1]),
-        ...leftovers.map(({ group, count }): [GroupId, number] => [group.id, count]),
-        ...forSlotReuse,
-        ...untold,
-      ],
-      groups,
-      'it has an answer for',
-    )
-  );
-}
-
-const leftoversFault = (leftovers: readonly Leftover[]): Fault =>
-  firstOf(leftovers, ({ group, count, runtimeS }) =>
-    isCount(count) && isAmount(runtimeS) ? null : `it leaves ${count} tasks of ${group.id} for ${raw(runtimeS)} s`,
-  );
-
-/** No instance has more on it than is free. */
-function overfilled(
-  placements: readonly Placement[],
-  needOf: (placement: Placement) => Resources | undefined,
-  hosts: ReadonlyMap<InstanceId, Host>,
-): Fault {
-  const free = new Map<InstanceId, Resources>();
-  return firstOf(placements, (placement) => {
-    const { on, task } = placement;
-    const left = free.get(on) ?? hosts.get(on)?.free;
-    const need = needOf(placement);
-    if (left === undefined || need === undefined) return `there is no instance ${on} for ${textOf(task)}`;
-    if (!fits(need, left)) return `${textOf(task)} does not fit into what is left of ${on}`;
-    free.set(on, minusResources(left, need));
-    return null;
+function purchaseOf(
+  given: unknown,
+  pools: Pools,
+  { leftovers, later }: Pick<ScaleInput, 'leftovers' | 'later'>,
+): Purchase {
+  const of = fields(given, 'a purchase');
+  const view = poolNamed(of['pool'], pools);
+  const { id: pool } = view.pool;
+  if (!view.open || view.quote === null) return refuse(`the pool ${pool} sells nothing now`);
+  const { count } = of;
+  if (!isCount(count)) return refuse(`it buys ${shown(count)} instances in ${pool}`);
+  const bid = bidIn(view, of['bid'], `the purchase in ${pool}`);
+  const reason = reasonOf(of, `the purchase in ${pool}`);
+  const isUseful = (demand: readonly Leftover[]): boolean => demand.some((l) => whyNotIn(view, l.group) === null);
+  if (of['serves'] === undefined) {
+    if (!isUseful(leftovers)) return refuse(`it buys in ${pool}, where no task may run`);
+    return { pool, bid, count, reason };
+  }
+  const demand = later();
+  const serves = list(of['serves'], { what: `whom the purchase in ${pool} serves`, most: demand.length }).map((id) => {
+    const named = demand.find((l) => l.group.id === id);
+    return named?.group.id ?? refuse(`it buys in ${pool} for ${shown(id)}, which does not wait for later`);
   });
-}
-
-export function place(placements: readonly Placement[], tasks: readonly TaskToPlace[], hosts: readonly Host[]): Fault {
-  if (!isList(placements)) return 'the answer is no list of placements';
-  const given = new Map(tasks.map((t) => [t.task, t]));
-  const byId = new Map(hosts.map((h) => [h.on, h]));
-  return (
-    firstOf(placements, ({ task, on }) => {
-      const of = given.get(task);
-      const host = byId.get(on);
-      if (of === undefined) return `it places ${textOf(task)}, which was not given (hand back the very record)`;
-      if (host === undefined) return `there is no instance ${on} for ${textOf(task)}`;
-      return of.allowed(host) ? null : `${textOf(task)} may not go on ${on}`;
-    }) ??
-    twice(
-      placements.map(({ task }) => textOf(task)),
-      'it places',
-    ) ??
-    overfilled(placements, ({ task }) => given.get(task)?.need, byId) ??
-    splitGang(placements, tasks)
-  );
-}
-
-/** Gangs are placed whole or not at all. */
-function splitGang(placements: readonly Placement[], tasks: readonly TaskToPlace[]): Fault {
-  const placed = new Set(placements.map((p) => p.task));
-  const gangs = Map.groupBy(
-    tasks.filter((t) => t.gang !== null),
-    (t) => t.gang,
-  );
-  return firstOf(gangs, ([gang, all]) => {
-    const there = all.filter((t) => placed.has(t.task)).length;
-    return there === 0 || there === all.length ? null : `it places ${there} of ${all.length} tasks of the gang ${gang}`;
-  });
-}
-
-export function queue({ leftovers, forSlotReuse, untold }: Queued, { leftovers: asked }: QueueInput): Fault {
-  if (!isList(leftovers) || ![forSlotReuse, untold].every(isMap))
-    return 'the answer is not {leftovers, forSlotReuse, untold}';
-  const sums = new Map<GroupId, { readonly count: number }>();
-  for (const { group, count } of asked) sums.set(group.id, { count: count + (sums.get(group.id)?.count ?? 0) });
-  const bought = leftovers.map(({ group, count }): [GroupId, number] => [group.id, count]);
-  return leftoversFault(leftovers) ?? counts([...bought, ...forSlotReuse, ...untold], sums, 'it has an answer for');
-}
-
-export function speculate(copies: readonly Copy[], { snapshot }: DecisionContext): Fault {
-  return isList(copies) ? wrongCopy(copies, snapshot) : 'the answer is no list of copies';
-}
-
-export function scale({ purchases, releases }: Scaling, { snapshot, used, leftovers }: ScaleInput): Fault {
-  if (!isList(purchases) || !isList(releases)) return 'the answer is not {purchases, releases}';
-  const pools = poolsById(snapshot);
-  const given = releases.map((r) => r.instance);
-  return (
-    firstOf(purchases, (purchase) => bought(purchase, pools, leftovers)) ??
-    tooMany(purchases, snapshot, pools) ??
-    firstOf(given, (id) => {
-      const view = snapshot.instances.get(id);
-      if (view === undefined) return `it gives back ${id}, which is not held`;
-      return used.has(id) || view.attempts.length > 0 ? `it gives back ${id}, on which there is work` : null;
-    }) ??
-    twice(given, 'it gives back')
-  );
-}
-
-function bought(
-  { pool: id, bid, count }: Purchase,
-  pools: ReadonlyMap<PoolId, PoolView>,
-  leftovers: readonly Leftover[],
-): Fault {
-  const view = pools.get(id);
-  if (view === undefined) return `the pool ${id} does not exist`;
-  if (!view.open || view.quote === null) return `the pool ${id} sells nothing now`;
-  if (!isCount(count)) return `it buys ${count} instances in ${id}`;
-  if (!isBid(bid)) return `it bids ${raw(bid as never)} USD per hour in ${id}`;
-  const serves = leftovers.some((l) => usable(id, l.group, pools) === null);
-  return serves ? null : `it buys in ${id}, where no task may run`;
+  const named = demand.filter((l) => serves.includes(l.group.id));
+  if (!isUseful(named)) return refuse(`it buys in ${pool}, where no task that it serves may run`);
+  return { pool, bid, count, reason, serves };
 }
 
 /** Held and purchased vCPUs stay within the limit. */
-function tooMany(purchases: readonly Purchase[], snapshot: Snapshot, pools: ReadonlyMap<PoolId, PoolView>): Fault {
-  const vcpusOf = (pool: Pool | undefined): number => (pool === undefined ? 0 : raw(pool.type.capacity.cpu) / 1000);
+function expectVcpus(purchases: readonly Purchase[], { instances, limits }: Snapshot, pools: Pools): void {
   let held = 0;
-  for (const { pool } of snapshot.instances.values()) held += vcpusOf(pool);
-  let vcpus = held;
-  for (const { pool, count } of purchases) vcpus += count * vcpusOf(pools.get(pool)?.pool);
-  const { limits } = snapshot;
-  if (purchases.length === 0 || vcpus <= limits.vcpus + 1e-6) return null;
-  return `it would hold ${vcpus} vCPUs, ${held} of them now; the limit is ${limits.vcpus}`;
+  for (const { pool } of instances.values()) held += vcpusOf(pool);
+  const vcpus = purchases.reduce((sum, p) => sum + p.count * vcpusOf(poolNamed(p.pool, pools).pool), held);
+  if (purchases.length === 0 || vcpus <= limits.vcpus + OF_VCPU) return;
+  refuse(`it would hold ${vcpus} vCPUs, ${held} of them now; the limit is ${limits.vcpus}`);
 }

@@ -1,7 +1,8 @@
 /**
- * A user's policy behind a guard. An answer that throws or is unusable (answers.ts) is refused under the policy's name,
- * and its stand-in, a shipped policy of the same stage, answers instead. The guard does not judge decisions and
- * improves none.
+ * A user's policy behind a guard. It gets what it cannot change (read-only.ts). An answer that throws or is unusable is
+ * refused under the policy's name, and its stand-in, a shipped policy of the same stage, answers instead. The cycle
+ * never holds an answer itself but a copy, read field by field (answers.ts), so that nothing happens to it later. The
+ * guard does not judge decisions and improves none.
  */
 import type { GroupId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
@@ -10,10 +11,16 @@ import type { StageForecasts, StageKey } from '../../domain/forecasts.ts';
 import type { Pool } from '../../domain/pool.ts';
 import type { StageName } from '../../domain/preset-spec.ts';
 import type { Asks } from '../asks.ts';
-import type { Allotment, GroupOffers, MovePolicy, PlanPolicy, Worths } from '../contracts.ts';
+import type { GroupOffers, MovePolicy, PlanPolicy, Worths } from '../contracts.ts';
 import type { Contract } from '../policy.ts';
 import type { Solver } from '../solver.ts';
+import { plan } from './allotments.ts';
 import * as check from './answers.ts';
+import { movesBegun, movesProposed, returning, vacated } from './moves.ts';
+import { readConsidered, type ReadOffers } from './offers.ts';
+import { frozen, readOnlyConfig } from './read-only.ts';
+import { hush, isThenable, oneLine, refuse, Unusable } from './read.ts';
+import { order, place, queue } from './starts.ts';
 import type { Refusals } from './refusals.ts';
 
 /** A policy of one stage, by name. */
@@ -22,8 +29,8 @@ export interface Named<Stage extends StageName> {
   readonly contract: Contract<Stage>;
 }
 
-/** Null for a usable answer; else the fault in it. */
-type Check<Asked extends readonly unknown[], Answer> = (answer: Answer, ...asked: Asked) => string | null;
+/** The usable copy of an answer. Throws `Unusable` for another (read.ts). */
+type Read<Asked extends readonly unknown[], Answer> = (answer: unknown, ...asked: Asked) => Answer;
 
 class Guard {
   readonly #refuse: (why: string) => void;
@@ -33,28 +40,30 @@ class Guard {
   }
 
   /** The answer, or null where it is refused. */
-  answer<Answer>(make: () => Answer, fault: (answer: Answer) => string | null): { readonly is: Answer } | null {
-    let answer: Answer;
+  answer<Answer>(make: () => unknown, read: (answer: unknown) => Answer): { readonly is: Answer } | null {
+    let answer: unknown;
+    let isPromise: boolean;
     try {
       answer = make();
+      isPromise = isThenable(answer);
     } catch (error) {
       this.refuseThrown(error);
       return null;
     }
-    return this.checked(answer, fault);
+    return this.read(answer, isPromise ? () => refuse('it answers a promise: only `plan` may be asynchronous') : read);
   }
 
-  /** A check that throws met an answer of another form than the contract's. */
-  checked<Answer>(answer: Answer, fault: (answer: Answer) => string | null): { readonly is: Answer } | null {
-    let why: string | null;
+  /** A read that throws anything else met an answer of another form than the contract's. */
+  read<Answer>(answer: unknown, read: (answer: unknown) => Answer): { readonly is: Answer } | null {
     try {
-      why = fault(answer);
+      return { is: read(answer) };
     } catch (error) {
-      why = `the answer has not the form of the contract: ${thrownLine(error)}`;
+      hush(answer);
+      const why =
+        error instanceof Unusable ? error.message : `the answer has not the form of the contract: ${thrownLine(error)}`;
+      this.#refuse(oneLine(why, LONGEST_WHY));
+      return null;
     }
-    if (why === null) return { is: answer };
-    this.#refuse(why);
-    return null;
   }
 
   refuseThrown(error: unknown): void {
@@ -63,34 +72,29 @@ class Guard {
 
   /** Each call is answered by `own`, or where that is refused by `standIn`. */
   call<Asked extends readonly unknown[], Answer>(
-    own: (...asked: Asked) => Answer,
+    own: (...asked: Asked) => unknown,
     standIn: (...asked: Asked) => Answer,
-    fault: Check<Asked, Answer>,
+    read: Read<Asked, Answer>,
   ): (...asked: Asked) => Answer {
     return (...asked) => {
       const made = this.answer(
-        () => own(...(asked.map(readOnly) as unknown as Asked)),
-        (answer) => fault(answer, ...asked),
+        () => own(...asked),
+        (answer) => read(answer, ...asked),
       );
       return made === null ? standIn(...asked) : made.is;
     };
   }
 }
 
-/** One line, fit for lists. */
-export const thrownLine = (error: unknown): string =>
-  (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).replace(/\s+/g, ' ').slice(0, 300);
+const LONGEST_WHY = 300;
 
-/** Frozen copies of a policy's input lists: sorting one in place would disturb other stages. */
-function readOnly(given: unknown): unknown {
-  if (Array.isArray(given)) return Object.freeze([...(given as readonly unknown[])]);
-  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return given;
-  return Object.fromEntries(
-    Object.entries(given).map(([key, value]) => [
-      key,
-      Array.isArray(value) ? Object.freeze([...(value as readonly unknown[])]) : (value as unknown),
-    ]),
-  );
+/** One line, fit for lists. Never throws, whatever was thrown. */
+export function thrownLine(error: unknown): string {
+  try {
+    return oneLine(error instanceof Error ? `${error.name}: ${error.message}` : String(error), LONGEST_WHY);
+  } catch {
+    return 'something that is no text';
+  }
 }
 
 type Guarding = {
@@ -116,19 +120,24 @@ const GUARDING: Guarding = {
       () => own(context),
       (offers) => check.appraise(offers, context),
     );
-    if (made === null) return standIn(context);
-    return new Map([...made.is].map(([id, of]): [GroupId, GroupOffers] => [id, withSafeDetails(of, guard)]));
+    return made === null ? standIn(context) : withDetails(made.is, guard);
   },
   move: (own, standIn, guard): MovePolicy => ({
-    propose: guard.call((c) => own.propose(c), standIn.propose, check.movesProposed),
-    begin: guard.call((i) => own.begin(i), standIn.begin, check.movesBegun),
-    returning: guard.call((c) => own.returning(c), standIn.returning, check.returning),
-    vacate: guard.call((i) => own.vacate(i), standIn.vacate, check.vacated),
+    propose: guard.call((c) => own.propose(c), standIn.propose, movesProposed),
+    begin: (input) => {
+      const made = guard.answer(
+        () => own.begin(input),
+        (answer) => movesBegun(answer, input),
+      );
+      return made === null ? standIn.begin(input) : { ...made.is, offers: withDetails(made.is.offers, guard) };
+    },
+    returning: guard.call((c) => own.returning(c), standIn.returning, returning),
+    vacate: guard.call((i) => own.vacate(i), standIn.vacate, vacated),
   }),
   plan: guardedPlan,
-  order: (own, standIn, guard) => guard.call(own, standIn, check.order),
-  place: (own, standIn, guard) => guard.call(own, standIn, check.place),
-  queue: (own, standIn, guard) => guard.call(own, standIn, check.queue),
+  order: (own, standIn, guard) => guard.call(own, standIn, order),
+  place: (own, standIn, guard) => guard.call(own, standIn, place),
+  queue: (own, standIn, guard) => guard.call(own, standIn, queue),
   speculate: (own, standIn, guard) => guard.call(own, standIn, check.speculate),
   scale: (own, standIn, guard) => guard.call(own, standIn, check.scale),
 };
@@ -146,38 +155,56 @@ export function guarded<Stage extends StageName>(
 }
 
 /** Bids are asked for before any stage runs. If that fails, the policy asks for none. */
-export function guardedAsks(asks: Asks, refuse: (why: string) => void): Asks {
+export function guardedAsks(asks: Asks, refuseIt: (why: string) => void): Asks {
   const { bids } = asks;
   if (bids === undefined) return asks;
-  const guard = new Guard(refuse);
-  return { ...asks, bids: guard.call(bids, () => [], check.bids) };
+  const guard = new Guard(refuseIt);
+  const own: typeof bids = (pool, price, config) => bids(frozen(pool), price, readOnlyConfig(config));
+  return { ...asks, bids: guard.call(own, () => [], check.bids) };
 }
 
 /** Where the question fails, the policy may buy. */
-export const guardedBuys = (buys: (pool: Pool) => boolean, refuse: (why: string) => void): ((pool: Pool) => boolean) =>
-  new Guard(refuse).call(buys, () => true, check.buys);
+export const guardedBuys = (
+  buys: (pool: Pool) => boolean,
+  refuseIt: (why: string) => void,
+): ((pool: Pool) => boolean) =>
+  new Guard(refuseIt).call(
+    (pool: Pool) => buys(frozen(pool)),
+    () => true,
+    check.truth('`buys`'),
+  );
 
 function guardedPlan(own: PlanPolicy<Solver>, standIn: PlanPolicy<Solver>, guard: Guard): PlanPolicy<Solver> {
   return async (input, solver) => {
-    let allotment: Allotment;
+    let allotment: unknown;
     try {
       allotment = await own(input, solver);
     } catch (error) {
       guard.refuseThrown(error);
       return standIn(input, solver);
     }
-    return guard.checked(allotment, (answer) => check.plan(answer, input))?.is ?? standIn(input, solver);
+    return guard.read(allotment, (answer) => plan(answer, input))?.is ?? standIn(input, solver);
   };
 }
 
-/** Forecasts are made when they are asked for, so each is checked then. */
-function checkedForecasts(own: StageForecasts, stood: () => StageForecasts, guard: Guard): StageForecasts {
-  const get = (key: StageKey): RuntimeForecast | undefined => {
+/** Forecasts are made when they are asked for, so each is read then, once. */
+function checkedForecasts(
+  own: ReturnType<typeof check.estimate>,
+  stood: () => StageForecasts,
+  guard: Guard,
+): StageForecasts {
+  const known = new Map<StageKey, RuntimeForecast | undefined>();
+  const ask = (key: StageKey): RuntimeForecast | undefined => {
     const made = guard.answer(
       () => own.get(key),
-      (forecast) => (forecast === undefined && stood().get(key) === undefined ? null : check.runtime(forecast, key)),
+      (forecast) =>
+        forecast === undefined && stood().get(key) === undefined ? forecast : check.runtime(forecast, key),
     );
     return made === null ? stood().get(key) : made.is;
+  };
+  const get = (key: StageKey): RuntimeForecast | undefined => {
+    if (!known.has(key)) known.set(key, ask(key));
+    return known.get(key);
   };
   return {
     get,
@@ -187,31 +214,35 @@ function checkedForecasts(own: StageForecasts, stood: () => StageForecasts, guar
   };
 }
 
-function checkedWorths(own: Worths, stood: () => Worths, guard: Guard): Worths {
-  const { groups, mayBeDue } = own;
+function checkedWorths({ groups, ofRunning, mayBeDue }: Worths, stood: () => Worths, guard: Guard): Worths {
   return {
     groups,
     ofRunning: guard.call(
-      (running) => own.ofRunning(running),
+      (running) => ofRunning(frozen(running)),
       (running) => stood().ofRunning(running),
-      (worth) => (worth === undefined ? null : check.worth(worth)),
+      (worth) => (worth === undefined ? worth : check.worth(worth)),
     ),
     ...(mayBeDue && {
       mayBeDue: guard.call<Parameters<typeof mayBeDue>, boolean>(
-        (running, withinS) => own.mayBeDue?.(running, withinS) ?? true,
+        (running, withinS) => mayBeDue(frozen(running), withinS),
         () => true,
-        (is) => (typeof is === 'boolean' ? null : 'mayBeDue answers neither true nor false'),
+        check.truth('mayBeDue'),
       ),
     }),
   };
 }
 
-/** Guards `considered` too, because it may be built on first use. */
-const withSafeDetails = (of: GroupOffers, guard: Guard): GroupOffers => ({
-  offers: of.offers,
-  excluded: of.excluded,
-  get considered() {
-    const made = guard.answer(() => of.considered, check.considered);
-    return made === null ? [] : made.is;
-  },
-});
+/** With `considered`, read when it is asked for, because it may be built then. */
+const withDetails = (offers: ReadOffers, guard: Guard): ReadonlyMap<GroupId, GroupOffers> =>
+  new Map(
+    [...offers].map(([id, { offers: list, excluded, of }]): [GroupId, GroupOffers] => [
+      id,
+      {
+        offers: list,
+        excluded,
+        get considered() {
+          return guard.answer(() => of.considered, readConsidered)?.is ?? [];
+        },
+      },
+    ]),
+  );

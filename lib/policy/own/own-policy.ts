@@ -23,7 +23,21 @@ export interface OwnPolicySpec<Stage extends StageName = StageName, Settings ext
   readonly asks?: Asks;
   /** Pools in which a policy of `scale` may ever buy. Absent: any. Other pools are not appraised. */
   readonly buys?: (pool: Pool) => boolean;
+  /** Of a policy of `queue`: waiting tasks may take slots of ended ones between decisions. Absent: they may not. */
+  readonly reusesSlots?: true;
   readonly decide: (settings: z.output<Settings>) => Contract<Stage>;
+}
+
+/**
+ * A shipped policy as a module gets it. A policy that spreads it inherits its settings, learners, questions (`asks`),
+ * its pools (`buys`) and whether slots are reused.
+ */
+export interface ShippedPolicy<Stage extends StageName = StageName>
+  extends
+    Required<Omit<OwnPolicySpec<Stage>, 'buys' | 'reusesSlots' | 'decide'>>,
+    Pick<Policy<Stage>, 'buys' | 'reusesSlots'> {
+  /** Default settings: those of the deployment. Throws for settings that it does not have. */
+  readonly decide: (settings?: Readonly<Record<string, unknown>>) => Contract<Stage>;
 }
 
 /** The same, checked, with the module that it comes from. */
@@ -50,12 +64,15 @@ const form = z.strictObject({
       horizon: z.union([z.literal('any'), z.number().positive()]).optional(),
       prices: z.literal(true).optional(),
       correlations: z.literal(true).optional(),
+      capacity: z.literal(true).optional(),
+      drivers: z.literal(true).optional(),
     })
     .refine(({ bids, held, horizon }) => (bids === undefined && held === undefined) || horizon !== undefined, {
       message: 'with `bids` or `held` it needs a `horizon`: seconds, or any',
     })
     .default({}),
   buys: z.custom<NonNullable<Policy['buys']>>(isFunction, 'must be a function').optional(),
+  reusesSlots: z.literal(true).optional(),
   decide: z.custom<Policy['decide']>(isFunction, 'must be a function'),
 });
 

@@ -1,4 +1,4 @@
-/** The report's page: charts of all runs, then one run at a time with its instances, pools, prices and jobs. */
+/** Page of the report: charts of all runs, then one run at a time with its instances, pools, prices and jobs. */
 import type * as ECharts from 'echarts';
 import type { Payload, PoolPayload, RunPayload } from '../payload.ts';
 import {
@@ -19,13 +19,13 @@ import { JobTableView } from './job-table.ts';
 import { PALETTES } from './palette.ts';
 import { ThemeSwitch } from './theme.ts';
 
-/** What the script before this one defines. */
+/** Global that the script before this one defines. */
 declare const echarts: typeof ECharts;
 
-/** Pools drawn with their prices: those on which the shown run spent most. */
+/** Pools with price charts: those with the highest cost in the shown run. */
 const DRAWN_POOLS = 6;
 
-/** A place on the page whose chart is drawn again for another width, theme or run. */
+/** Chart with its place on the page, redrawn for another width, theme or run. */
 interface Chart {
   readonly place: HTMLElement;
   readonly drawn: ECharts.EChartsType;
@@ -64,7 +64,7 @@ class Page {
     this.#show(Number(select.value));
   }
 
-  /** Shows one run; what was decoded for another one meanwhile is dropped. */
+  /** Shows one run. Data decoded meanwhile for another run is dropped. */
   #show(index: number): void {
     this.#shown = index;
     const run = this.#payload.runs[index];
@@ -190,7 +190,7 @@ function poolRow(p: PoolPayload): HTMLTableRowElement {
 
 const blob = (index: number): string => byId(`blob-${index}`, HTMLScriptElement).text;
 
-/** A broken file says so where its reader looks, not only in the console. */
+/** Message of a broken file on the page, not only in the console. */
 function failed(error: unknown): void {
   const notice = byId('failure', HTMLElement);
   notice.textContent = `This report cannot be shown in full: ${error instanceof Error ? error.message : String(error)}`;

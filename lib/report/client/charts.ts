@@ -1,7 +1,4 @@
-/**
- * What the page's charts show, as ECharts options of plain data. Tooltips are elements: text of pools never becomes
- * HTML.
- */
+/** Charts of the page as ECharts options, plain data. Tooltips are elements: names of pools never become HTML. */
 import type { EChartsOption } from 'echarts';
 import type { CostPayload, Curve } from '../payload.ts';
 import type { PriceSeries } from '../prices.ts';
@@ -9,13 +6,13 @@ import { el } from './dom.ts';
 import { count, dollars, duration, minute, percent } from './format.ts';
 import { FONT, type Palette } from './palette.ts';
 
-/** Of the place that a chart has. */
+/** Properties of a chart's place. */
 export interface Frame {
   readonly palette: Palette;
   readonly widthPx: number;
 }
 
-/** What a tooltip is given for each series under the pointer (ECharts, `tooltip.formatter`), as far as it is used. */
+/** Argument of a tooltip for each series under the pointer (ECharts, `tooltip.formatter`), as far as used. */
 interface Pointed {
   readonly seriesName?: string;
   readonly name?: string;
@@ -25,7 +22,7 @@ interface Pointed {
 
 const NARROW_PX = 560;
 
-/** ECharts shows a bare day of the month by default. */
+/** Time labels: by default ECharts shows a bare day of the month. */
 const TIME_LABELS = {
   year: '{MMM} {yyyy}',
   month: '{d} {MMM}',
@@ -57,7 +54,7 @@ const legend = (palette: Palette, names: readonly string[]): object => ({
 
 const LEGEND_LINE_PX = 24;
 
-/** Height of a legend, from an estimate of how its names wrap: ECharts tells only once it is drawn. */
+/** Height of a legend, estimated from the wrapping of its names: ECharts tells it only after drawing. */
 export function legendPx(names: readonly string[], widthPx: number): number {
   let [lines, usedPx] = [1, 0];
   for (const name of names) {
@@ -76,11 +73,11 @@ const axis = (palette: Palette): object => ({
   splitLine: { lineStyle: { color: palette.line } },
 });
 
-/** Lines of a tooltip as elements, with the series' colours as marks. */
-function tooltip(
-  palette: Palette,
-  lines: (pointed: readonly Pointed[]) => readonly (readonly [string, string])[],
-): object {
+/** Name and value of each line of a tooltip. */
+type Lines = readonly (readonly [string, string])[];
+
+/** Lines of a tooltip as elements, marked with the series' colours. */
+function tooltip(palette: Palette, lines: (pointed: readonly Pointed[]) => Lines): object {
   return {
     trigger: 'axis',
     confine: true,
@@ -99,20 +96,15 @@ function tooltip(
 const pairOf = (value: unknown): readonly [number, number] =>
   Array.isArray(value) ? [Number(value[0]), Number(value[1])] : [NaN, NaN];
 
-const COST_NAMES = ['work', 'wasted', 'idle', 'same work on demand'] as const;
+const COST_NAMES = ['work', 'wasted', 'speculative', 'idle', 'same work on demand'] as const;
 const COST_ROW_PX = 34;
 
 export const costHeightPx = (presets: number, widthPx: number): number =>
   legendPx(COST_NAMES, widthPx) + 50 + presets * COST_ROW_PX;
 
-/** Mean cost per run by what it went to, one bar for each preset, with the same work at on-demand prices as a mark. */
+/** Mean cost per run by its use, one bar per preset. A mark shows the cost of the same work at on-demand prices. */
 export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsOption {
   const { palette } = frame;
-  const kinds = [
-    ['work', palette.work, (c: CostPayload) => c.workUsd],
-    ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
-    ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
-  ] as const;
   const styled = axis(palette);
   return {
     ...base(frame),
@@ -125,15 +117,7 @@ export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsO
       outerBoundsMode: 'same',
       outerBoundsContain: 'axisLabel',
     },
-    tooltip: {
-      ...tooltip(palette, (pointed) => [
-        [pointed[0]?.name ?? '', ''],
-        ...pointed.map(
-          (p) => [p.seriesName ?? '', dollars(Number(Array.isArray(p.value) ? p.value[0] : p.value))] as const,
-        ),
-      ]),
-      axisPointer: { type: 'shadow' },
-    },
+    tooltip: { ...tooltip(palette, costLines), axisPointer: { type: 'shadow' } },
     xAxis: {
       type: 'value',
       ...styled,
@@ -151,44 +135,54 @@ export function costChart(frame: Frame, costs: readonly CostPayload[]): EChartsO
       axisLabel: { color: palette.text, width: frame.widthPx < NARROW_PX ? 90 : 150, overflow: 'truncate' },
       axisTick: { show: false },
     },
-    series: [
-      ...kinds.map(([name, color, of]) => ({
-        type: 'bar' as const,
-        name,
-        stack: 'cost',
-        barMaxWidth: 22,
-        itemStyle: { color },
-        data: costs.map(of),
-      })),
-      {
-        type: 'scatter' as const,
-        name: 'same work on demand',
-        symbol: 'rect',
-        symbolSize: [3, 22],
-        z: 5,
-        itemStyle: { color: palette.text },
-        data: costs.map((c) => [c.onDemandUsd, c.preset]),
-      },
-    ],
+    series: [...costBars(palette, costs), onDemandMarks(palette, costs)],
   };
 }
+
+const costLines = (pointed: readonly Pointed[]): Lines => [
+  [pointed[0]?.name ?? '', ''],
+  ...pointed.map((p) => [p.seriesName ?? '', dollars(Number(Array.isArray(p.value) ? p.value[0] : p.value))] as const),
+];
+
+function costBars(palette: Palette, costs: readonly CostPayload[]) {
+  const kinds = [
+    ['work', palette.work, (c: CostPayload) => c.workUsd],
+    ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
+    ['speculative', palette.speculative, (c: CostPayload) => c.speculativeUsd],
+    ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
+  ] as const;
+  return kinds.map(([name, color, of]) => ({
+    type: 'bar' as const,
+    name,
+    stack: 'cost',
+    barMaxWidth: 22,
+    itemStyle: { color },
+    data: costs.map(of),
+  }));
+}
+
+const onDemandMarks = (palette: Palette, costs: readonly CostPayload[]) => ({
+  type: 'scatter' as const,
+  name: 'same work on demand',
+  symbol: 'rect',
+  symbolSize: [3, 22],
+  z: 5,
+  itemStyle: { color: palette.text },
+  data: costs.map((c) => [c.onDemandUsd, c.preset]),
+});
 
 const axisDollars = (usd: number): string =>
   usd >= 1e6 ? `$${usd / 1e6}M` : usd >= 1e3 ? `$${usd / 1e3}k` : `$${Number(usd.toPrecision(3))}`;
 
-/** Durations at which a logarithmic axis is labelled, s. */
+/** Labels of a logarithmic axis of durations, s. */
 const MARKS_S = [1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400];
 
-/** Distribution functions of durations over a logarithmic axis, one for each preset. */
+/** Distribution functions of durations on a logarithmic axis, one per preset. */
 export function distributionChart(frame: Frame, curves: readonly Curve[], presets: readonly string[]): EChartsOption {
   const { palette } = frame;
   const styled = axis(palette);
   const names = curves.map((c) => c.preset);
-  const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  // Marks that bracket the values, or a single value would make an axis of no length.
-  const min = MARKS_S.findLast((m) => m <= least) ?? 1;
-  const max = MARKS_S.find((m) => m >= most && m > min) ?? most * 2;
+  const { min, max } = durationRange(curves);
   const marks = MARKS_S.filter((m) => m >= min && m <= max);
   return {
     ...base(frame),
@@ -201,10 +195,7 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
       outerBoundsMode: 'same',
       outerBoundsContain: 'axisLabel',
     },
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
-      ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
-    ]),
+    tooltip: tooltip(palette, shareLines),
     xAxis: {
       type: 'log',
       min,
@@ -244,7 +235,20 @@ export function distributionChart(frame: Frame, curves: readonly Curve[], preset
   };
 }
 
-/** A logarithm has no place for zero. */
+/** Ends of the axis: labels that bracket the values, because a single value would give an axis without length. */
+function durationRange(curves: readonly Curve[]): { readonly min: number; readonly max: number } {
+  const values = curves.flatMap((c) => c.points.map(([x]) => atLeastASecond(x)));
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const min = MARKS_S.findLast((m) => m <= least) ?? 1;
+  return { min, max: MARKS_S.find((m) => m >= most && m > min) ?? most * 2 };
+}
+
+const shareLines = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`within ${duration(pairOf(p.value)[0])}`, ''] as const),
+  ...pointed.map((p) => [p.seriesName ?? '', percent(pairOf(p.value)[1])] as const),
+];
+
+/** Least value for a logarithm. */
 const atLeastASecond = (s: number): number => Math.max(s, 1);
 
 export const distributionHeightPx = (curves: readonly Curve[], widthPx: number): number =>
@@ -265,8 +269,8 @@ export interface InstancesOverTime {
 }
 
 /**
- * Live instances over time by purchase option, stacked: each area goes from zero to the sum with those below it, and
- * lower ones are drawn over it.
+ * Live instances over time by purchase option, stacked. Each area reaches from zero to the sum with those below it, and
+ * lower ones are drawn on top.
  */
 export function instancesChart(frame: Frame, series: InstancesOverTime): EChartsOption {
   const { palette } = frame;
@@ -283,23 +287,8 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
       selectedMode: false,
     },
     grid: { left: 8, right: 14, top: 52, bottom: 46, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
-      // The third value of a point is the option's own count.
-      ...pointed.map((p) => [p.seriesName ?? '', count(Array.isArray(p.value) ? Number(p.value[2]) : NaN)] as const),
-    ]),
-    dataZoom: [
-      {
-        type: 'slider',
-        height: 20,
-        bottom: 4,
-        showDetail: false,
-        borderColor: palette.line,
-        fillerColor: 'rgba(127, 140, 160, 0.25)',
-        dataBackground: { lineStyle: { color: palette.faint }, areaStyle: { color: palette.line } },
-        selectedDataBackground: { lineStyle: { color: palette.accent }, areaStyle: { color: palette.line } },
-      },
-    ],
+    tooltip: tooltip(palette, instanceLines),
+    dataZoom: [timeSlider(palette)],
     xAxis: {
       type: 'time',
       min: fromMs,
@@ -320,7 +309,7 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
     series: areas.toReversed().map(({ name, color, points }, place) => ({
       type: 'line' as const,
       name,
-      // Said, because a chart that is drawn again keeps what it had of the same name below what is new.
+      // Explicit, because a redrawn chart keeps older series of the same name below new ones.
       z: 2 + place,
       step: 'end' as const,
       showSymbol: false,
@@ -332,14 +321,31 @@ export function instancesChart(frame: Frame, series: InstancesOverTime): ECharts
   };
 }
 
+const instanceLines = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+  // The third value of a point is the count of its option.
+  ...pointed.map((p) => [p.seriesName ?? '', count(Array.isArray(p.value) ? Number(p.value[2]) : NaN)] as const),
+];
+
+const timeSlider = (palette: Palette) => ({
+  type: 'slider' as const,
+  height: 20,
+  bottom: 4,
+  showDetail: false,
+  borderColor: palette.line,
+  fillerColor: 'rgba(127, 140, 160, 0.25)',
+  dataBackground: { lineStyle: { color: palette.faint }, areaStyle: { color: palette.line } },
+  selectedDataBackground: { lineStyle: { color: palette.accent }, areaStyle: { color: palette.line } },
+});
+
 interface Area {
   readonly name: string;
   readonly color: string;
-  /** Time, height of the area's top, the option's own count. */
+  /** Points of time, top of the area, and count of the option. */
   readonly points: readonly (readonly [number, number, number])[];
 }
 
-/** Areas from the lowest to the highest, without options that were never used. */
+/** Areas from the lowest to the highest, without unused options. */
 function stacked({ atMs, fromMs, endMs, ...counts }: InstancesOverTime, palette: Palette): readonly Area[] {
   const times = [fromMs, ...Array.from(atMs), endMs];
   const below = new Float64Array(times.length);
@@ -363,7 +369,7 @@ const priceColumns = (widthPx: number): number => (widthPx < 760 ? 1 : 2);
 export const pricesHeightPx = (n: number, widthPx: number): number =>
   PRICE_ROW.topPx + Math.ceil(n / priceColumns(widthPx)) * (PRICE_ROW.heightPx + PRICE_ROW.headPx);
 
-/** One small chart for each pool over the same times: its spot price, and its on-demand price as a dashed line. */
+/** Small charts over the same times, one per pool: the spot price, and the on-demand price as a dashed line. */
 export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChartsOption {
   const { palette, widthPx } = frame;
   const styled = axis(palette);
@@ -372,13 +378,6 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
   const leftPx = (i: number): number => (i % columns) * cellPx;
   const topPx = (i: number): number =>
     PRICE_ROW.topPx + Math.floor(i / columns) * (PRICE_ROW.heightPx + PRICE_ROW.headPx);
-  const line = (i: number, name: string): object => ({
-    type: 'line',
-    name,
-    xAxisIndex: i,
-    yAxisIndex: i,
-    showSymbol: false,
-  });
   return {
     ...base(frame),
     legend: { ...legend(palette, ['spot price', 'on-demand price']), selectedMode: false },
@@ -389,10 +388,7 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
       padding: 0,
       textStyle: { fontSize: 12, color: palette.text, width: cellPx - 30, overflow: 'truncate' as const },
     })),
-    tooltip: tooltip(palette, (pointed) => [
-      ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
-      ...pointed.map((p) => [p.seriesName ?? '', `${dollars(pairOf(p.value)[1])}/h`] as const),
-    ]),
+    tooltip: tooltip(palette, priceTips),
     grid: prices.map((_, i) => ({
       left: leftPx(i) + 62,
       width: cellPx - 84,
@@ -417,23 +413,36 @@ export function pricesChart(frame: Frame, prices: readonly PriceSeries[]): EChar
       splitNumber: 3,
       axisLabel: { color: palette.faint, formatter: (usd: number) => `${axisDollars(usd)}/h` },
     })),
-    series: prices.flatMap((p, i) => [
-      {
-        ...line(i, 'spot price'),
-        step: 'end',
-        lineStyle: { width: 1.5, color: palette.spot },
-        itemStyle: { color: palette.spot },
-        data: [...p.atMs.map((at, k) => [at, p.usdPerHour[k] ?? 0]), [p.toMs, p.usdPerHour.at(-1) ?? 0]],
-      },
-      {
-        ...line(i, 'on-demand price'),
-        lineStyle: { width: 1.2, type: 'dashed', color: palette.faint },
-        itemStyle: { color: palette.faint },
-        data: [
-          [p.fromMs, p.onDemandUsdPerHour],
-          [p.toMs, p.onDemandUsdPerHour],
-        ],
-      },
-    ]),
+    series: prices.flatMap((p, i) => priceLines(palette, p, i)),
   };
+}
+
+const priceTips = (pointed: readonly Pointed[]): Lines => [
+  ...pointed.slice(0, 1).map((p) => [`${minute(pairOf(p.value)[0])} UTC`, ''] as const),
+  ...pointed.map((p) => [p.seriesName ?? '', `${dollars(pairOf(p.value)[1])}/h`] as const),
+];
+
+/** Lines of the pool in the `place`-th chart. */
+function priceLines(palette: Palette, p: PriceSeries, place: number): object[] {
+  const line = { type: 'line', xAxisIndex: place, yAxisIndex: place, showSymbol: false };
+  return [
+    {
+      ...line,
+      name: 'spot price',
+      step: 'end',
+      lineStyle: { width: 1.5, color: palette.spot },
+      itemStyle: { color: palette.spot },
+      data: [...p.atMs.map((at, k) => [at, p.usdPerHour[k] ?? 0]), [p.toMs, p.usdPerHour.at(-1) ?? 0]],
+    },
+    {
+      ...line,
+      name: 'on-demand price',
+      lineStyle: { width: 1.2, type: 'dashed', color: palette.faint },
+      itemStyle: { color: palette.faint },
+      data: [
+        [p.fromMs, p.onDemandUsdPerHour],
+        [p.toMs, p.onDemandUsdPerHour],
+      ],
+    },
+  ];
 }

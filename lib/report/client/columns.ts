@@ -9,7 +9,7 @@ export interface Texts {
   readonly index: Uint32Array;
 }
 
-/** The jobs of one run, decoded. NaN where something has not happened. */
+/** Decoded jobs of one run. NaN for events that have not happened. */
 export type Jobs = Readonly<Record<JobText, Texts>> &
   Readonly<Record<JobNumber, Float64Array | Float32Array>> & { readonly rows: number };
 
@@ -32,6 +32,7 @@ export async function decodeJobs(payload: JobsPayload, blobs: Blobs): Promise<Jo
     deadlineMs: await numbers('deadlineMs'),
     workUsd: await numbers('workUsd'),
     wastedUsd: await numbers('wastedUsd'),
+    speculativeUsd: await numbers('speculativeUsd'),
     idleUsd: await numbers('idleUsd'),
     onDemandUsd: await numbers('onDemandUsd'),
     interruptions: await numbers('interruptions'),
@@ -58,7 +59,7 @@ async function inflated(base64: string): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Byte planes put together again: the inverse of what columns.ts of the report does. */
+/** Numbers from their byte planes: the inverse of columns.ts in lib/report. */
 function joined(split: Uint8Array, width: number): ArrayBuffer {
   const n = split.length / width;
   const bytes = new Uint8Array(split.length);

@@ -1,4 +1,4 @@
-/** Elements without a string of HTML anywhere: what comes from data is only ever text. */
+/** Elements made without HTML strings: data is only ever text. */
 export interface Attributes {
   readonly class?: string;
   readonly [name: `aria-${string}`]: string;
@@ -22,7 +22,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** An element of the page; a page without it was not written by this version. */
+/** Element of the page by id. A page without it was written by another version. */
 export function byId<T extends HTMLElement>(id: string, type: abstract new (...args: never[]) => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof type)) throw new Error(`the page has no #${id}`);

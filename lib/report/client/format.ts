@@ -1,4 +1,4 @@
-/** Numbers and times as the report shows them, in its page and in the tables that are written into it. Pure. */
+/** Formats of numbers and times in the report, in its page and its tables. Pure. */
 
 const groups = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -10,7 +10,7 @@ export function count(n: number, digits = 0): string {
   return digits > 0 && Math.abs(n) < 100 ? String(Number(n.toFixed(digits))) : groups.format(n);
 }
 
-/** `$0.0312`, `$12.40`, `$1,204`: enough digits that small spot bills do not read as nothing. */
+/** `$0.0312`, `$12.40`, `$1,204`: more digits for small amounts, so that spot bills do not read as zero. */
 export function dollars(usd: number): string {
   if (Number.isNaN(usd)) return NONE;
   const size = Math.abs(usd);

@@ -1,9 +1,7 @@
-/**
- * Which jobs a table shows and in what order. Pure; a hundred thousand rows are searched and sorted at typing speed.
- */
+/** Selection and order of jobs in a table. Pure: a hundred thousand rows are searched and sorted at typing speed. */
 import type { Jobs } from './columns.ts';
 
-/** What became of a job, by its deadline. */
+/** Outcome of a job with respect to its deadline. */
 export const FATES = ['on time', 'done', 'late', 'failed', 'cancelled', 'unfinished'] as const;
 export type Fate = (typeof FATES)[number];
 
@@ -28,7 +26,7 @@ export const SORTABLE = [
 export type SortKey = (typeof SORTABLE)[number];
 
 export interface Query {
-  /** In the key, name or owner, in any case. */
+  /** Text in the key, name or owner, in any case. */
   readonly text: string;
   readonly filter: Filter;
   /** `all` or a class of jobs. */
@@ -37,15 +35,15 @@ export interface Query {
   readonly descending: boolean;
 }
 
-/** Figures that follow from the columns, by row. */
+/** Values derived from the columns, by row. */
 export interface JobTable {
   readonly jobs: Jobs;
   readonly fate: readonly Fate[];
-  /** Not done by its deadline, as the totals count it. */
+  /** 1 for jobs not done by their deadline, as the totals count them. */
   readonly missed: Uint8Array;
   readonly waitedS: Float64Array;
   readonly tookS: Float64Array;
-  /** Past the deadline; negative: early. NaN without a deadline or an end. */
+  /** Time past the deadline; negative: early. NaN without a deadline or an end. */
   readonly lateS: Float64Array;
   readonly costUsd: Float64Array;
 }
@@ -65,7 +63,9 @@ export function jobTable(jobs: Jobs): JobTable {
     waitedS: between(jobs.submittedMs, jobs.startedMs),
     tookS: between(jobs.submittedMs, jobs.finishedMs),
     lateS,
-    costUsd: column((i) => (jobs.workUsd[i] ?? 0) + (jobs.wastedUsd[i] ?? 0) + (jobs.idleUsd[i] ?? 0)),
+    costUsd: column(
+      (i) => (jobs.workUsd[i] ?? 0) + (jobs.wastedUsd[i] ?? 0) + (jobs.speculativeUsd[i] ?? 0) + (jobs.idleUsd[i] ?? 0),
+    ),
   };
 }
 
@@ -78,9 +78,7 @@ function fateOf(state: string, lateS: number): Fate {
   return Number.isNaN(lateS) ? 'done' : lateS > 0 ? 'late' : 'on time';
 }
 
-/**
- * Rows that the query asks for, in its order; rows that are equal in it stay in order of submission. O(rows log rows).
- */
+/** Rows of the query in its order; equal rows stay in the order of submission. O(rows log rows). */
 export function rowsOf(table: JobTable, query: Query): Uint32Array {
   const { jobs } = table;
   const matches = matcher(table, query);
@@ -91,7 +89,7 @@ export function rowsOf(table: JobTable, query: Query): Uint32Array {
   const sign = query.descending ? -1 : 1;
   return rows.subarray(0, found).sort((a, b) => {
     const [x, y] = [order[a] ?? NaN, order[b] ?? NaN];
-    // What has not happened comes last whichever way the column is sorted.
+    // Missing values come last in either direction.
     if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y)) || a - b;
     return sign * (x - y) || a - b;
   });
@@ -99,7 +97,7 @@ export function rowsOf(table: JobTable, query: Query): Uint32Array {
 
 function matcher({ jobs, fate, missed }: JobTable, query: Query): (row: number) => boolean {
   const wanted = query.text.trim().toLowerCase();
-  // Each distinct text is searched once; without a text to search for none is.
+  // Each distinct text is searched once; without a search text none is.
   const hits = (wanted === '' ? [] : SEARCHED).map((column) => ({
     index: jobs[column].index,
     hit: Uint8Array.from(inLowerCase(jobs[column].dictionary), (text) => Number(text.includes(wanted))),
@@ -120,7 +118,7 @@ function matcher({ jobs, fate, missed }: JobTable, query: Query): (row: number) 
 
 const SEARCHED = ['key', 'name', 'owner'] as const;
 
-/** Of dictionaries that were searched: the same ones are with every letter that is typed. */
+/** Lower-case dictionaries, kept for repeated searches. */
 const lowered = new WeakMap<readonly string[], readonly string[]>();
 
 function inLowerCase(dictionary: readonly string[]): readonly string[] {
@@ -131,7 +129,7 @@ function inLowerCase(dictionary: readonly string[]): readonly string[] {
 
 type Order = Float64Array | Float32Array;
 
-/** Orders that were asked for: to compare 100,000 names again for every letter that is typed would be seen. */
+/** Sort orders, kept: comparing 100,000 names again for every letter typed would be noticed. */
 const orders = new WeakMap<JobTable, Map<SortKey, Order>>();
 
 function orderOf(table: JobTable, sort: SortKey): Order {
@@ -142,7 +140,7 @@ function orderOf(table: JobTable, sort: SortKey): Order {
   return order;
 }
 
-/** Numbers that stand in the order of the column: texts by their rank among the distinct ones. */
+/** Sort keys of a column; texts have their rank among the distinct ones. */
 function makeOrder(table: JobTable, sort: SortKey): Order {
   const { jobs } = table;
   switch (sort) {

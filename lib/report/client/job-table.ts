@@ -1,18 +1,18 @@
 /**
- * A table of any number of jobs of which only the rows in view are elements. The pane scrolls over an empty box as high
- * as all rows; above MOST_PX, where browsers stop, its scroll position is taken as a share instead of as pixels.
+ * Table of any number of jobs with elements for the rows in view only. The pane scrolls over an empty box as high as
+ * all rows. Browsers limit heights: above MOST_PX the scroll position counts as a share, not as pixels.
  */
 import { count, dollars, duration, minute, NONE, percent, second } from './format.ts';
 import { byId, el } from './dom.ts';
 import { rowsOf, textAt, type Filter, type JobTable, type Query, type SortKey } from './job-rows.ts';
 
 const ROW_PX = 30;
-/** Height of the pane at most, and what it needs besides its rows: its head, borders and a scroll bar. */
+/** Greatest height of the pane, and the height of its head, borders and scroll bar. */
 const PANE_PX = 460;
 const PANE_SPARE_PX = 54;
-/** Firefox takes no element higher than about 17.9 million pixels. */
+/** Greatest height of the box. Firefox allows elements up to about 17.9 million pixels. */
 const MOST_PX = 8_000_000;
-/** Rows beyond the pane's edges, so that scrolling by a row shows no gap. */
+/** Spare rows beyond the pane's edges, so that scrolling by a row shows no gap. */
 const SPARE_ROWS = 4;
 
 interface Shown {
@@ -83,7 +83,7 @@ export class JobTableView {
     new ResizeObserver(() => this.#drawSoon()).observe(this.#pane);
   }
 
-  /** Null: the jobs of this run are not in the report. */
+  /** Shows the jobs of a run; null: they are not in the report. */
   show(table: JobTable | null): void {
     this.#table = table;
     this.#ask({});
@@ -122,7 +122,7 @@ export class JobTableView {
     this.#frame = requestAnimationFrame(() => this.#draw());
   }
 
-  /** First row in view, with a fraction: for a box of the rows' own height just scrollTop / ROW_PX. */
+  /** First row in view, with a fraction: scrollTop / ROW_PX if the box has its natural height. */
   #firstRow(viewPx: number): number {
     const travelPx = this.#boxPx() - viewPx;
     if (travelPx <= 0) return 0;
@@ -145,7 +145,7 @@ export class JobTableView {
     this.#body.replaceChildren(...rows);
     if (this.#current < 0) this.#pane.removeAttribute('aria-activedescendant');
     else this.#pane.setAttribute('aria-activedescendant', `job-row-${this.#current}`);
-    // Where the row at the top stands relative to how far the pane has been scrolled.
+    // Position of the top row relative to the scroll position.
     this.#body.style.transform = `translateY(${this.#pane.scrollTop + (from - exact) * ROW_PX}px)`;
   }
 
@@ -191,7 +191,7 @@ export class JobTableView {
     if (row !== null) this.#choose(Number(row.dataset['place']));
   }
 
-  /** Makes a row the current one, brings it into view and tells about its job. */
+  /** Selects a row, scrolls to it and shows its job. */
   #choose(place: number): void {
     if (this.#table === null) return;
     this.#current = place;
@@ -212,13 +212,13 @@ export class JobTableView {
     return Math.min(this.#rows.length * ROW_PX, MOST_PX);
   }
 
-  /** Of the pane, below its head. */
+  /** Height of the pane below its head. */
   #viewPx(): number {
     return Math.max(this.#pane.clientHeight - this.#head.offsetHeight, ROW_PX);
   }
 }
 
-/** One job in words, with exact times. */
+/** Details of one job, with exact times. */
 function detail(table: JobTable, i: number): readonly Node[] {
   const { jobs } = table;
   const costUsd = table.costUsd[i] ?? 0;
@@ -232,6 +232,7 @@ function detail(table: JobTable, i: number): readonly Node[] {
     ['Deadline', second(jobs.deadlineMs[i] ?? NaN)],
     ['Work', dollars(jobs.workUsd[i] ?? NaN)],
     ['Wasted', dollars(jobs.wastedUsd[i] ?? NaN)],
+    ['Speculative', dollars(jobs.speculativeUsd[i] ?? NaN)],
     ['Idle', dollars(jobs.idleUsd[i] ?? NaN)],
     ['Of on-demand', onDemandUsd > 0 ? percent(costUsd / onDemandUsd) : NONE],
   ];

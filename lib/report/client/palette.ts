@@ -1,4 +1,4 @@
-/** Colours of the report in its two themes: hues of Okabe and Ito, which are told apart also without colour vision. */
+/** Colours of the report in two themes: hues of Okabe and Ito, distinct also without colour vision. */
 export interface Palette {
   readonly background: string;
   readonly panel: string;
@@ -10,11 +10,12 @@ export interface Palette {
   readonly good: string;
   readonly work: string;
   readonly wasted: string;
+  readonly speculative: string;
   readonly idle: string;
   readonly reserved: string;
   readonly onDemand: string;
   readonly spot: string;
-  /** Of presets, in their order. */
+  /** Colours of presets, in their order. */
   readonly series: readonly string[];
 }
 
@@ -32,6 +33,7 @@ export const PALETTES: Readonly<Record<Theme, Palette>> = {
     good: '#00694f',
     work: '#0072b2',
     wasted: '#d55e00',
+    speculative: '#cc79a7',
     idle: '#b8bfcc',
     reserved: '#7a8294',
     onDemand: '#e69f00',
@@ -49,6 +51,7 @@ export const PALETTES: Readonly<Record<Theme, Palette>> = {
     good: '#4fd1a5',
     work: '#56b4e9',
     wasted: '#e8743b',
+    speculative: '#d994bb',
     idle: '#5c6577',
     reserved: '#8b94a7',
     onDemand: '#e69f00',

@@ -5,8 +5,8 @@ const CHOICES = ['auto', 'light', 'dark'] as const;
 type Choice = (typeof CHOICES)[number];
 
 /**
- * Light or dark: as the reader's system has it, or as the switch says, which stands in the address (`#theme=dark`)
- * because a file opened from disk may have nowhere else to keep it. On paper it is always light.
+ * Light or dark theme: that of the reader's system, or the choice of the switch. The address keeps the choice
+ * (`#theme=dark`), because a file opened from disk may have no other storage. Print is always light.
  */
 export class ThemeSwitch {
   readonly #system = matchMedia('(prefers-color-scheme: dark)');

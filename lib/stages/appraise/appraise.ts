@@ -1,7 +1,8 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { GroupId } from '../../kernel/ids.ts';
-import { isPositive, raw, secondsBetween } from '../../kernel/units.ts';
+import { isPositive, secondsBetween } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { mean } from '../../domain/distribution.ts';
+import { meanS } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
@@ -58,7 +59,7 @@ export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }
   return result;
 };
 
-const byId = (a: PendingGroup, b: PendingGroup): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+const byId = (a: PendingGroup, b: PendingGroup): number => compareText(a.id, b.id);
 
 /** Facts that the appraisal of one task depends on besides its request class. */
 interface AppraisedTask extends ClassWork {
@@ -87,7 +88,7 @@ function taskOf(
   const { taskDeadlineMs, latestSafeStartMs } = worth;
   return {
     runtime,
-    meanS: raw(mean(runtime)),
+    meanS: meanS(runtime),
     blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0,
     terms: {
       lossS: lossOf(group.stage),

@@ -1,5 +1,7 @@
+import { seconds } from '../../kernel/units.ts';
 import { policy } from '../../policy/policy.ts';
 import { appraise } from './appraise.ts';
+import { appraiseByPrice } from './by-price.ts';
 import { bidsFor } from './pools.ts';
 import { appraiseWithoutSpot } from './without-spot.ts';
 
@@ -11,7 +13,7 @@ export const APPRAISE = [
       name: 'cost-and-risk',
       about: 'expected cost with work done again and refunds, risk of interruption and of lateness',
       source: 'Tributary, section 2.2; Stratus, section 3.2.3',
-      tunes: ['offersPerGroup', 'bidDeltas'],
+      tunes: ['offersPerGroup'],
       asks: { bids: bidsFor, horizon: 'any', prices: true },
     },
     appraise,
@@ -26,5 +28,16 @@ export const APPRAISE = [
       asks: { bids: (pool) => (pool.option === 'spot' ? [] : ['uncapped']), horizon: 'any', prices: true },
     },
     appraiseWithoutSpot,
+  ),
+  policy(
+    'appraise',
+    {
+      name: 'by-price',
+      about: 'pools by the price of an instance now; no risk, no lateness',
+      source: 'baseline: a request to EC2 Fleet',
+      // Of the bids that it offers: the risk recorded with each purchase, whoever takes it into account.
+      asks: { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: seconds(3600) },
+    },
+    appraiseByPrice,
   ),
 ];

@@ -1,10 +1,11 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
 import { plus, raw, rawOrNull, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { Doubles } from '../../domain/distribution.ts';
-import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { type Bid, type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { fits, KINDS, mostOfEach, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
@@ -41,7 +42,7 @@ export class PoolBook {
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
     // Ids order pools, so that the order in the snapshot does not matter.
-    this.views = [...snapshot.pools].sort((a, b) => (a.pool.id < b.pool.id ? -1 : a.pool.id > b.pool.id ? 1 : 0));
+    this.views = [...snapshot.pools].sort((a, b) => compareText(a.pool.id, b.pool.id));
     this.capacity = new Float64Array(this.views.length * KINDS);
     this.views.forEach((v, i) => this.capacity.set(vector(v.pool.type.capacity), i * KINDS));
     this.#snapshot = snapshot;
@@ -174,7 +175,7 @@ export function isSame(a: Float64Array, b: Float64Array): boolean {
  */
 export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig, 'bidDeltas'>): readonly Bid[] {
   if (pool.option !== 'spot') return ['uncapped'];
-  const onDemand = raw(pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(pool);
   const bids = config.bidDeltas.map((delta) => price + delta).filter((bid) => bid < onDemand || price >= onDemand);
   if (onDemand > price) bids.push(onDemand);
   bids.sort((a, b) => a - b);

@@ -8,7 +8,7 @@ import type { GroupOffers } from '../../policy/contracts.ts';
 import type { AtLeast, EquivalenceClass, Options } from './equivalence-classes.ts';
 import type { Outcome } from './outcome.ts';
 import type { Place, Shares } from './request-classes.ts';
-import { capUsd } from '../../domain/pool.ts';
+import { capUsd, onDemandUsdOf } from '../../domain/pool.ts';
 
 /** A place, appraised for one class of tasks. */
 export interface Candidate {
@@ -85,7 +85,7 @@ const isBounded = (
 ): boolean =>
   equivalenceClass.nonInterruptible.length > 0 ||
   pool.option !== 'spot' ||
-  (bid !== 'uncapped' && raw(bid) <= raw(pool.onDemandUsdPerHour) + 1e-9);
+  (bid !== 'uncapped' && raw(bid) <= onDemandUsdOf(pool) + 1e-9);
 
 /** All non-interruptible candidates, and all spot candidates that may be kept. */
 function candidatesFor(choice: Choice): readonly Candidate[] {

@@ -277,7 +277,7 @@ const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ra
  * to fall. EC2 has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot
  * Instances", maximum price).
  */
-const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
+export const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
   pool.option === 'spot' && quote !== null && gt(quote, pool.onDemandUsdPerHour);
 
 /** Probability that the next try succeeds after this many refusals in a row: Laplace's rule of succession. */

@@ -1,8 +1,9 @@
 /**
  * Moves that begin: each is appraised as work that waits, worth and last safe moment included, for the next plan
- * appraises stopped work so. A return to spot that the next plan would not choose is not begun.
+ * appraises stopped work so. A return to spot that the next plan would not choose is not begun; a named target was
+ * judged by the policy that named it.
  */
-import { isSpotPool } from '../../domain/pool.ts';
+import { capUsd, isSpotPool, type Bid } from '../../domain/pool.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -34,7 +35,8 @@ export function begin({ moves, value, appraise, offers: _, ...context }: BeginIn
     if (of !== undefined) offers.set(moveGroup(m), withOffers(of, offersFor(m, of.offers, config)));
   }
   const begins = (m: PlannedMove): boolean =>
-    keepsProgress(m.running, context) && (!m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0);
+    keepsProgress(m.running, context) &&
+    (m.to !== undefined || !m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0);
   return { moves: moves.filter(begins), worths, groups, offers };
 }
 
@@ -45,7 +47,7 @@ export function begin({ moves, value, appraise, offers: _, ...context }: BeginIn
 function groupToMove(m: PlannedMove, nowMs: EpochMs): PendingGroup {
   const keptS = workKeptS(m.running, nowMs);
   const { keptS: doneS, ranS } = begunBy(m.running, nowMs);
-  const saves = m.toSpot && m.running.stage.checkpoint !== null;
+  const saves = (m.toSpot || m.to !== undefined) && m.running.stage.checkpoint !== null;
   return pendingAgain(m.running, {
     id: moveGroup(m),
     constraints: m.constraints,
@@ -67,9 +69,11 @@ function withoutLeft({ instances }: Snapshot, moves: readonly PlannedMove[]): Sn
 
 /**
  * Work that returns to spot needs an open pool, a small enough P(late), and a cost below that of non-interruptible
- * offers. Work that leaves spot for its deadline takes any non-interruptible offer.
+ * offers. Work that leaves spot for its deadline takes any non-interruptible offer. A named pool is bought at the bid
+ * that is named, at the risk of the nearest one that is tried; for a named instance nothing is bought.
  */
-function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
+function offersFor({ to, toSpot }: PlannedMove, offers: readonly Offer[], config: SchedulerConfig): readonly Offer[] {
+  if (to !== undefined) return to.pool === undefined ? [] : offersAt(to.bid, offers);
   const staying = offers.filter((o) => !isSpotPool(o.pool));
   if (!toSpot) return staying;
   const nonInterruptibleUsd = staying.reduce((least, o) => Math.min(least, o.expectedCostUsd), Infinity);
@@ -81,3 +85,14 @@ function offersFor({ toSpot }: PlannedMove, offers: readonly Offer[], config: Sc
       o.expectedCostUsd < nonInterruptibleUsd,
   );
 }
+
+/** The offer of one pool whose bid is nearest, at this bid. */
+function offersAt(bid: Bid, offers: readonly Offer[]): readonly Offer[] {
+  const open = offers.filter((o) => o.opens === undefined);
+  const awayUsd = (o: Offer): number => (o.bid === bid ? 0 : Math.abs(capUsd(o.bid) - capUsd(bid)));
+  const [nearest] = open.toSorted((a, b) => ascending(awayUsd(a), awayUsd(b)));
+  return nearest === undefined ? [] : [{ ...nearest, bid }];
+}
+
+/** Two uncapped bids are alike, and every other is infinitely far from one. */
+const ascending = (a: number, b: number): number => (a === b ? 0 : a < b ? -1 : 1);

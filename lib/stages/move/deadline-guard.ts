@@ -10,7 +10,7 @@
  * an hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt
  * that is nearly done stays.
  */
-import { gt, lte, msBetween, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
+import { gt, lte, msBetween, raw, seconds, secondsBetween, excess } from '../../kernel/units.ts';
 import { nonInterruptibleOnly } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
@@ -75,7 +75,7 @@ function reasonToMove(
   // A program with a checkpoint signal saves when told to stop; without one, only its own saves are kept.
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
   const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
-  const againS = raw(sub(doneS, kept));
+  const againS = excess(doneS, kept);
   const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));

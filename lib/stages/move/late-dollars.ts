@@ -1,12 +1,12 @@
 /**
- * The deadline guard's comparison in dollars (lib/policy/late-budget.ts): what staying on spot risks, P(late) gained by
+ * The deadline guard's comparison in dollars (lib/stages/late-budget.ts): what staying on spot risks, P(late) gained by
  * moving times the price of being late, against what leaving costs: the rest at the price of on-demand instead of
  * spot, and a move. Work that loses what it has done with an interruption is not compared: tolerance made it late more
  * often and saved nothing.
  */
 import { raw } from '../../kernel/units.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
-import { latePrice, lateUsd } from '../../policy/late-budget.ts';
+import { latePrice, lateUsd } from '../late-budget.ts';
 import { lossOf } from '../../policy/work-left.ts';
 import type { Tolerates } from './deadline-guard.ts';
 

@@ -2,7 +2,7 @@
  * Bounds on our own stops of a task, so that it makes progress. A move beyond them is not planned, and reserves no
  * room.
  */
-import { most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
+import { most, raw, seconds, type Seconds, excess } from '../../kernel/units.ts';
 import { mean } from '../../domain/distribution.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
@@ -28,8 +28,7 @@ export function keepsProgress(
   const wholeS = raw(forecast === undefined ? ranS : most(ranS, mean(forecast.runtime)));
   const { count, lostS } = running.ownStops ?? NO_STOPS;
   const saves = running.stage.checkpoint !== null;
-  const losesS =
-    (saves ? 0 : raw(sub(doneS, workKeptS(running, snapshot.nowMs)))) + config.migrationS + config.restoreS;
+  const losesS = (saves ? 0 : excess(doneS, workKeptS(running, snapshot.nowMs))) + config.migrationS + config.restoreS;
   return count + 1 <= 1 + (STOPS_PER_HOUR * wholeS) / 3600 && raw(lostS) + losesS <= MOST_LOST * wholeS;
 }
 

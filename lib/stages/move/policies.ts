@@ -15,6 +15,7 @@ export const MOVE = [
       about: 'off spot to keep a deadline, back to spot where it pays',
       source: 'ours, with the margin of "Can’t Be Late" (NSDI 2024, section 4)',
       asks: { ...GUARD, bids: (pool: Pool): Bid[] => (pool.option === 'spot' ? ['uncapped'] : []) },
+      learners: ['lateness'],
     },
     guardedAndReturning,
   ),

@@ -11,20 +11,20 @@
  * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
  * move must save HYSTERESIS of what staying costs, less when the spot instance is there already, so that a move that
  * was begun is finished. For work with a deadline the slack must hold both changeovers, the guard's margin included (Wu
- * et al., "Can't Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (guard.ts) cannot want it back at
- * once. Each move uses up slack that does not come back, or costs money that the forecast hazard must promise to bring
- * in: no flapping. Nor is a move begun that an appraisal of the same work as waiting would not choose
+ * et al., "Can't Be Late", NSDI 2024: R(t) >= C(t) + 2d), so that the deadline guard (deadline-guard.ts) cannot want it
+ * back at once. Each move uses up slack that does not come back, or costs money that the forecast hazard must promise
+ * to bring in: no flapping. Nor is a move begun that an appraisal of the same work as waiting would not choose
  * (lib/cycle/decide/decide.ts).
  * Gangs stay: they stop as a whole and start as a whole, and their spot pool may not have room for all of them.
  */
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { atLeastZero, gte, plus, raw, seconds, secondsBetween, sub } from '../../kernel/units.ts';
+import { gte, plus, raw, seconds, secondsBetween, excess } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
-import { mean } from '../../domain/distribution.ts';
+import { meanS } from '../../domain/distribution.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
-import type { Pool, PoolView } from '../../domain/pool.ts';
+import { type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
@@ -148,7 +148,7 @@ interface Candidate {
 const MOST_CANDIDATES = 8;
 
 function cheapestFor(view: InstanceView, spot: readonly PoolView[]): readonly Candidate[] {
-  const limit = raw(view.pool.onDemandUsdPerHour);
+  const limit = onDemandUsdOf(view.pool);
   return spot
     .flatMap(({ pool, quote }): Candidate[] => {
       if (quote === null || gte(quote, view.pool.onDemandUsdPerHour)) return [];
@@ -167,14 +167,14 @@ function visitTo(
   input: DecisionContext,
 ): Visit | null {
   const { config, forecasts, snapshot } = input;
-  const here = raw(view.pool.onDemandUsdPerHour) / 3600;
+  const here = onDemandUsdOf(view.pool) / 3600;
   // An uncapped bid also rides through spikes, which the mean holds.
   const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => raw(mean(workLeft(r, input))));
+  const stayS = longest(view.attempts, (r) => meanS(workLeft(r, input)));
   const redoneS = longest(view.attempts, (r) =>
-    r.stage.checkpoint === null ? raw(atLeastZero(sub(workDoneS(r, snapshot.nowMs), workKeptS(r, snapshot.nowMs)))) : 0,
+    r.stage.checkpoint === null ? excess(workDoneS(r, snapshot.nowMs), workKeptS(r, snapshot.nowMs)) : 0,
   );
   const curve = forecasts.market.interruption(pool, 'uncapped');
   const visitS = stayS + redoneS + config.restoreS;

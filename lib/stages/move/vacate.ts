@@ -9,8 +9,8 @@ import { milliCpuOf } from '../../domain/pool.ts';
  * A move off spot stops before it has a target if the vCPU limit leaves no room for one, this cycle buys nothing, and
  * its instance is released with it.
  */
-export function vacate({ snapshot, move, offers, going, buys }: VacateInput): string | null {
-  if (move.toSpot || buys || !lacksVcpus(snapshot, offers) || !emptiesInstance(snapshot, move, going)) return null;
+export function vacate({ snapshot, move, moveOffers, going, buys }: VacateInput): string | null {
+  if (move.toSpot || buys || !lacksVcpus(snapshot, moveOffers) || !emptiesInstance(snapshot, move, going)) return null;
   return `${move.reason}; it stops first to make room under the vCPU limit`;
 }
 

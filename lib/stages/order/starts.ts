@@ -13,7 +13,7 @@
  *    the earliest deadline before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance
  * for quota and something is left to buy for: stopping work for what then starts elsewhere, or cannot start at all,
- * would be undone and repeated by each of the next plans. Nor does a task give way to another of its own stage,
+ * would be undone and repeated by each of the next plans. Nor is a task preempted for another of its own stage,
  * whatever the plan says of their remaining times: both have to run, so nothing but the work done would be gained or
  * lost.
  */
@@ -70,6 +70,11 @@ export interface OrderRules {
    * only at no cost.
    */
   readonly keepsOption: boolean;
+  /**
+   * True: no task is preempted for another of its own stage, whatever the plan says of their remaining times. Both have
+   * to run, so only the work done would be gained or lost.
+   */
+  readonly keepsStages: boolean;
 }
 
 /** Tasks of a group that the plan starts by one option. */
@@ -96,13 +101,13 @@ function placeStarts(
   context: Context,
   { allotment, hosts, rules }: Pick<OrderInput, 'allotment' | 'hosts'> & { readonly rules: OrderRules },
 ): Started {
-  const yielding = yieldingOn(context.snapshot, allotment);
-  const isUp = isUpIn(context.snapshot, yielding);
+  const freeing = freeingOn(context.snapshot, allotment);
+  const isUp = isUpIn(context.snapshot, freeing);
   const wanted = wantedStarts(context, { allotment, isUp, rules });
   if (wanted.length === 0) return { ...NOTHING_WAITS, placements: [], reserved: [], needed: new Set() };
   const urgent = rules.urgentFirst ? urgentOf(context, wanted) : [];
   const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count]] : [])));
-  const started = placeWanted(context, { wanted, hosts, yielding, behind, begun: [] });
+  const started = placeWanted(context, { wanted, hosts, freeing, behind, begun: [], rules });
   if (urgent.length === 0 || begins(urgent, started.placements, isUp)) return started;
   const first = placeUrgent(context, urgent, { hosts, isUp });
   if (first.length === 0) return started;
@@ -112,9 +117,10 @@ function placeStarts(
   const others = placeWanted(context, {
     wanted: waiting,
     hosts: afterPlacing(hosts, tasks, first),
-    yielding,
+    freeing,
     behind,
     begun: first,
+    rules,
   });
   return { ...others, placements: [...first, ...others.placements] };
 }
@@ -123,9 +129,9 @@ function placeStarts(
 type IsUp = (instance: InstanceId) => boolean;
 
 const isUpIn =
-  ({ instances }: Snapshot, yielding: ReadonlyMap<InstanceId, Yielding>): IsUp =>
+  ({ instances }: Snapshot, freeing: ReadonlyMap<InstanceId, Freeing>): IsUp =>
   (id) =>
-    instances.get(id)?.instance.state === 'ready' && !yielding.has(id);
+    instances.get(id)?.instance.state === 'ready' && !freeing.has(id);
 
 interface Urgent extends Wanted {
   readonly deadlineMs: number;
@@ -186,16 +192,17 @@ function placeUrgent(
 interface Placing {
   readonly wanted: readonly Wanted[];
   readonly hosts: readonly Host[];
-  readonly yielding: ReadonlyMap<InstanceId, Yielding>;
+  readonly freeing: ReadonlyMap<InstanceId, Freeing>;
   /** Tasks of a group that the plan lets wait for room. */
   readonly behind: QueueInput['behind'];
   /** Placements so far. */
   readonly begun: readonly Placement[];
+  readonly rules: OrderRules;
 }
 
 function placeWanted(context: Context, placing: Placing): Started {
-  const { wanted, hosts, yielding } = placing;
-  if (yielding.size > 0) return placeWhereWorkYields(context, placing);
+  const { wanted, hosts, freeing } = placing;
+  if (freeing.size > 0) return placeWhereWorkStops(context, placing);
   // Starts with room have it now.
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts, context);
   const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
@@ -203,14 +210,14 @@ function placeWanted(context: Context, placing: Placing): Started {
   return { ...waiting, placements: [...chosen, ...elsewhere], reserved: [], needed: new Set() };
 }
 
-function placeWhereWorkYields(context: Context, placing: Placing): Started {
-  const { wanted, hosts, yielding } = placing;
+function placeWhereWorkStops(context: Context, placing: Placing): Started {
+  const { wanted, hosts, freeing, rules } = placing;
   const tasks = wanted.flatMap((w) => w.tasks);
-  const later = hosts.map((h) => withRoomMade(h, yielding));
+  const later = hosts.map((h) => withRoomMade(h, freeing));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const left = afterPlacing(hosts, tasks, now);
-  const cleared = clearedBy(yielding, { snapshot: context.snapshot, chosen });
+  const cleared = clearedBy(freeing, { snapshot: context.snapshot, chosen });
   const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(h.on));
   const { elsewhere, ...waits } = placeRest(context, placing, { chosen, spare });
   const { leftovers } = waits;
@@ -218,18 +225,19 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
   const needed = new Set<AttemptId>();
   const free = new Map(
     left.flatMap((h) => {
-      return yielding.has(h.on) ? [[h.on, h.free] as const] : [];
+      return freeing.has(h.on) ? [[h.on, h.free] as const] : [];
     }),
   );
   const needs = new Map<TaskRef, Resources>(tasks.map((t) => [t.task, t.need]));
-  for (const [instance, there] of yielding) {
+  for (const [instance, there] of freeing) {
     const waiting = reserved.filter((p) => p.on === instance);
     const short = waiting.reduce((sum, p) => plusResources(sum, needs.get(p.task) ?? NO_RESOURCES), NO_RESOURCES);
     const isCleared = leftovers.length > 0 && cleared.has(instance);
     const beneficiaries = isCleared
       ? leftovers.map((l) => `${l.group.job}/${l.group.stage.name}`)
       : waiting.map((p) => stageOf(p.task));
-    const stopped = there.stopped.filter((r) => beneficiaries.some((stage) => stage !== stageOf(r.attempt)));
+    const mayStop = (r: RunningTask) => !rules.keepsStages || beneficiaries.some((s) => s !== stageOf(r.attempt));
+    const stopped = there.stopped.filter(mayStop);
     const stops = isCleared ? stopped : stopsFor(short, free.get(instance) ?? NO_RESOURCES, { ...there, stopped });
     for (const r of stops) needed.add(r.attempt.id);
   }
@@ -242,7 +250,7 @@ function placeWhereWorkYields(context: Context, placing: Placing): Started {
  */
 function placeRest(
   context: Context,
-  { wanted, yielding, behind, begun }: Placing,
+  { wanted, freeing, behind, begun }: Placing,
   of: {
     readonly chosen: readonly Placement[];
     readonly spare: (tasks: readonly TaskToPlace[]) => readonly Host[];
@@ -259,12 +267,10 @@ function placeRest(
     return count === 0 ? [] : [{ group, option, runtimeS, inPool, count }];
   });
   if (leftovers.length === 0) return { ...NOTHING_WAITS, elsewhere };
-  const { snapshot, forecasts, leftOf, config } = context;
-  const worths = context.worths.groups;
   const placements = [...begun, ...of.chosen, ...elsewhere];
-  const preempted = new Set([...yielding.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
+  const preempted = new Set([...freeing.values()].flatMap(({ stopped }) => stopped.map((r) => r.attempt.id)));
   const unknownAs = unknownIn(context);
-  const input = { snapshot, forecasts, worths, leftOf, placements, preempted, behind, leftovers, unknownAs, config };
+  const input: QueueInput = { ...context, placements, preempted, behind, leftovers, unknownAs };
   return { ...context.stages.queue(input), elsewhere };
 }
 
@@ -293,7 +299,7 @@ function unknownIn({ snapshot: { jobs }, forecasts, memory }: Context): QueueInp
 const stageOf = ({ job, stage }: TaskRef): string => `${job}/${stage}`;
 
 /** The first of the plan's stops on an instance that together make room for `short`. */
-function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yielding): readonly RunningTask[] {
+function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Freeing): readonly RunningTask[] {
   let room = stopping.reduce((sum, r) => plusResources(sum, r.attempt.resources), free);
   let count = 0;
   while (count < stopped.length && !fits(short, room)) {
@@ -304,28 +310,28 @@ function stopsFor(short: Resources, free: Resources, { stopping, stopped }: Yiel
 }
 
 /** Stops on an instance: those under way, and those of the plan. */
-interface Yielding {
+interface Freeing {
   readonly stopping: readonly RunningTask[];
   readonly stopped: readonly RunningTask[];
 }
 
-function yieldingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Yielding> {
+function freeingOn(snapshot: Snapshot, { preemptions }: Allotment): ReadonlyMap<InstanceId, Freeing> {
   const preempted = new Set(preemptions.map((p) => p.attempt));
-  const yielding = new Map<InstanceId, Yielding>();
+  const freeing = new Map<InstanceId, Freeing>();
   const touched = new Set<InstanceId>(runningParts(snapshot).stopping.map((r) => r.attempt.instance));
   for (const { attempt } of runningNamed(snapshot, preempted).values()) touched.add(attempt.instance);
   for (const id of touched) {
     const attempts = snapshot.instances.get(id)?.attempts ?? [];
     const stopping = attempts.filter((r) => r.attempt.state === 'stopping');
     const stopped = attempts.filter((r) => r.attempt.state !== 'stopping' && preempted.has(r.attempt.id));
-    if (stopping.length + stopped.length > 0) yielding.set(id, { stopping, stopped });
+    if (stopping.length + stopped.length > 0) freeing.set(id, { stopping, stopped });
   }
-  return yielding;
+  return freeing;
 }
 
 /** The host as it will be when its stops are over. */
-function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): Host {
-  const of = yielding.get(host.on);
+function withRoomMade(host: Host, freeing: ReadonlyMap<InstanceId, Freeing>): Host {
+  const of = freeing.get(host.on);
   if (of === undefined) return host;
   const made = [...of.stopping, ...of.stopped].reduce(
     (sum, r) => plusResources(sum, r.attempt.resources),
@@ -336,12 +342,12 @@ function withRoomMade(host: Host, yielding: ReadonlyMap<InstanceId, Yielding>): 
 
 /** Instances that the plan empties for their quota, without starts of its own there: nothing else may move in. */
 function clearedBy(
-  yielding: ReadonlyMap<InstanceId, Yielding>,
+  freeing: ReadonlyMap<InstanceId, Freeing>,
   of: { readonly snapshot: Snapshot; readonly chosen: readonly Placement[] },
 ): ReadonlySet<InstanceId> {
   const taken = new Set(of.chosen.map((p) => p.on));
   const cleared = new Set<InstanceId>();
-  for (const [id, { stopping, stopped }] of yielding) {
+  for (const [id, { stopping, stopped }] of freeing) {
     const there = of.snapshot.instances.get(id)?.attempts.length ?? 0;
     if (stopped.length > 0 && stopping.length + stopped.length === there && !taken.has(id)) cleared.add(id);
   }

@@ -1,3 +1,4 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { Placement } from '../../domain/plan.ts';
 import { fits } from '../../domain/resources.ts';
 import type { Host, PlaceTasks, TaskToPlace } from '../../policy/contracts.ts';
@@ -33,4 +34,3 @@ function placeUnit(unit: readonly TaskToPlace[], empty: Set<Host>): Placement[] 
 const isEmpty = ({ free, capacity }: Host): boolean => fits(capacity, free);
 
 const keyOf = ({ task }: TaskToPlace): string => `${task.job}/${task.stage}/${String(task.index).padStart(9, '0')}`;
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,3 +1,4 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import { raw, same } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
@@ -110,8 +111,6 @@ function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Po
 }
 
 const compareHosts = (a: Host, b: Host): number => compareText(a.on, b.on);
-
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
  * Units of packing, in the packer's order: single runs, or gangs with all their runs. Runs are tasks of one group with

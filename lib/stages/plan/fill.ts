@@ -195,9 +195,9 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
 }
 
 /**
- * Each group in its turn takes what is free, and then what gives way: idle instances for every group, running work for
- * deadline work. A later group that had taken the room of an idle instance would keep the earlier one out for as long
- * as it runs, or be stopped for it by the next plan.
+ * Each group takes free room first, then room that can be freed: idle instances for every group, running work for
+ * deadlines only. Groups go one after another: a later group on an idle instance would keep an earlier one out, or be
+ * stopped for it by the next plan.
  */
 function inTurn(filling: Filling, order: readonly number[]): Filling {
   const { problem } = filling;
@@ -227,7 +227,7 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
   }
 }
 
-/** Most choices tried by the pre-emption pass, which is quadratic in their number. */
+/** Most choices tried by the preemption pass, which is quadratic in their number. */
 const MOST_TRIALS = 400;
 
 /**

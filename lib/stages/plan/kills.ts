@@ -1,9 +1,12 @@
 /**
- * Preemptible work as kills (KillnCk with the capacity that each unit returns): - attempts alike, one per unit: their
- * needs return to their pool's room until they would have ended by themselves; - a gang, all of it with one unit: half
- * a gang makes no progress; - an instance with nothing but such attempts, or with none: its vCPUs return to the quota,
- * its free room goes. An attempt is stopped once: where both of the first and third apply, a non-renewable partition
- * counts the attempts.
+ * Preemptible work as kills: KillnCk with the capacity that each unit returns. A kill is one of these:
+ *
+ * - equal attempts, one per unit: their needs return to the room of their pool until they would have ended anyway;
+ * - a gang, all of it with one unit: half a gang makes no progress;
+ * - an instance with such attempts only, or with none: its vCPUs return to the quota, and its free room goes.
+ *
+ * An attempt is stopped once. Where the first and the third kind include it, a non-renewable partition counts the
+ * attempts.
  */
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { vector } from '../../domain/resources.ts';
@@ -97,11 +100,9 @@ function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>)
       kills.push(giveUp(first, [], { id: `release_${pool}`, slots: capacity.slots, atMost: empty.length, counter }));
     }
     for (const view of room.views()) {
-      const yielding = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
-      if (view.attempts.length === 0 || yielding.length < view.attempts.length) continue;
-      kills.push(
-        giveUp(view, yielding, { id: `clear_${view.instance.id}`, slots: capacity.slots, atMost: 1, counter }),
-      );
+      const stopped = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
+      if (view.attempts.length === 0 || stopped.length < view.attempts.length) continue;
+      kills.push(giveUp(view, stopped, { id: `clear_${view.instance.id}`, slots: capacity.slots, atMost: 1, counter }));
     }
   }
   return kills;
@@ -115,17 +116,17 @@ interface GiveUp {
   readonly counter: ReadonlyMap<string, string>;
 }
 
-function giveUp(view: InstanceView, yielding: readonly Preemptible[], { counter, ...unit }: GiveUp): KillDraft {
+function giveUp(view: InstanceView, stopped: readonly Preemptible[], { counter, ...unit }: GiveUp): KillDraft {
   const draws: Draw[] = [
     { partition: QUOTA, perUnit: [milliCpuOf(view.pool)] },
     { partition: roomOf(view.pool.id), perUnit: vector(view.free).map((x) => -x) },
-    ...yielding.map((p): Draw => ({ partition: counter.get(p.equivalenceClass) ?? '', perUnit: [-1] })),
+    ...stopped.map((p): Draw => ({ partition: counter.get(p.equivalenceClass) ?? '', perUnit: [-1] })),
   ];
   return {
     ...unit,
     draws: merged(draws),
-    costUsd: yielding.reduce((sum, p) => sum + p.costUsd, EPSILON_USD),
-    attempts: yielding.map((p) => p.running.attempt.id).sort(),
+    costUsd: stopped.reduce((sum, p) => sum + p.costUsd, EPSILON_USD),
+    attempts: stopped.map((p) => p.running.attempt.id).sort(),
     whole: true,
   };
 }

@@ -20,7 +20,7 @@ import {
 } from '../../kernel/units.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
-import { certain, mean, type Distribution } from '../../domain/distribution.ts';
+import { certain, mean, type Distribution, meanS } from '../../domain/distribution.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { StartOption, Worth } from '../../domain/plan.ts';
 import { usdPerHourOf, type Pool, type PoolView } from '../../domain/pool.ts';
@@ -32,6 +32,7 @@ import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { deadlineAnswer, type DeadlineAnswer } from './deadline-choice.ts';
 import { leftOfBudgets, type Capacity } from './supply.ts';
 import { relocationS } from '../../policy/work-left.ts';
+import { milliCpuIn } from '../../domain/resources.ts';
 
 /**
  * Saving that justifies waiting one slot, as a fraction of the cost: price forecasts are uncertain, and a plan that
@@ -107,7 +108,7 @@ export function optionContext(
     if (known === undefined) factors.set(pool.id, (known = factorsOf(pool)));
     return known[slot] ?? 1;
   };
-  const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * raw(group.need.cpu), 0);
+  const waiting = snapshot.groups.reduce((sum, group) => sum + group.count * milliCpuIn(group.need), 0);
   return {
     input,
     pools,
@@ -357,7 +358,7 @@ function expectedWorthOf(
   canFlee: boolean,
 ): number {
   const fromMs = plus(start, offer.startDelayS);
-  const undisturbedS = raw(mean(left));
+  const undisturbedS = meanS(left);
   const p = offer.pInterrupted;
   const undisturbed = stretchedWorth(worth, { fromMs, left, factor: 1, late: 1 });
   const lateAnyway = lateShare(worth, fromMs, left);

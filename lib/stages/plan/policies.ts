@@ -6,9 +6,7 @@ import { spotGreedyPlan } from './spot-greedy.ts';
 import { uniformProgressPlan } from './uniform-progress.ts';
 import { withoutExchanges } from './without-exchanges.ts';
 
-const WINDOW = ['lookAheadSlots', 'slotS', 'maxLateProbability'] as const;
-
-/** Starts, waits and pre-emptions, now and in the look-ahead window. */
+/** Starts, waits and preemptions, now and in the look-ahead window. */
 export const PLAN = [
   policy(
     'plan',
@@ -16,8 +14,9 @@ export const PLAN = [
       name: 'milp',
       about: 'one mixed-integer program over a window of slots; no task is exchanged for another of its stage',
       source: 'JamaisVu, section 4.2 (STRL and its MILP)',
-      tunes: [...WINDOW, 'solverSeconds', 'solverGap', 'solverMaxOptions'],
+      tunes: ['solverSeconds', 'solverGap', 'solverMaxOptions'],
       asks: { prices: true },
+      learners: ['lateness'],
     },
     withoutExchanges(milpPlan),
   ),
@@ -27,8 +26,8 @@ export const PLAN = [
       name: 'greedy',
       about: 'the best of three greedy fills over the same window; no solver',
       source: 'ours',
-      tunes: WINDOW,
       asks: { prices: true },
+      learners: ['lateness'],
     },
     withoutExchanges(greedyPlan),
   ),
@@ -38,7 +37,6 @@ export const PLAN = [
       name: 'spot-greedy',
       about: 'spot until the last safe moment, then on-demand',
       source: '"Can’t Be Late" (NSDI 2024, section 4)',
-      tunes: ['maxLateProbability'],
       asks: { prices: true },
     },
     withoutExchanges(spotGreedyPlan),
@@ -49,7 +47,6 @@ export const PLAN = [
       name: 'uniform-progress',
       about: 'spot where there is some, on-demand when behind a line of even progress',
       source: '"Can’t Be Late" (NSDI 2024, section 4)',
-      tunes: ['maxLateProbability'],
       asks: { prices: true },
     },
     withoutExchanges(uniformProgressPlan),

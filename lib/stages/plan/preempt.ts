@@ -6,7 +6,7 @@
  * begins at the work's own value: work stops only under contention, and then nothing promises that it starts again in
  * time. The epsilon is the paper's too: running work is never exchanged for equal waiting work.
  */
-import { plus, raw, seconds, sub } from '../../kernel/units.ts';
+import { plus, raw, seconds, excess } from '../../kernel/units.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import type { PreemptOption } from '../../domain/plan.ts';
@@ -16,6 +16,7 @@ import type { PlanInput } from '../../policy/contracts.ts';
 import { begunBy, expectToDo } from '../../domain/work-to-do.ts';
 import { hasSettled, meanLeftS } from '../../policy/work-left.ts';
 import { worthAt } from '../../domain/utility.ts';
+import { onDemandUsdOf } from '../../domain/pool.ts';
 
 /** USD; above solver tolerances and rounding, below the cost of a minute on the smallest instance. */
 export const EPSILON_USD = 1e-4;
@@ -37,7 +38,7 @@ export interface Preemptible {
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
 /** True if an attempt may be preempted. */
-export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
+export const mayBePreempted = (running: RunningTask, input: PlanInput): boolean =>
   running.class === 'best-effort' &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running, input) &&
@@ -46,19 +47,18 @@ export const mayYield = (running: RunningTask, input: PlanInput): boolean =>
 /** The attempt's preemption, or null where it may not be stopped. */
 export function preemptible(running: RunningTask, view: InstanceView, input: PlanInput): Preemptible | null {
   const worth = input.worths.ofRunning(running);
-  if (worth === undefined || !mayYield(running, input)) return null;
+  if (worth === undefined || !mayBePreempted(running, input)) return null;
   const { snapshot, config, forecasts } = input;
   const { attempt } = running;
   const of = begunBy(running, snapshot.nowMs);
-  const againS = raw(sub(of.keptS, workKeptS(running, snapshot.nowMs)));
+  const againS = excess(of.keptS, workKeptS(running, snapshot.nowMs));
   const runtime = forecastFor(forecasts.runtime, running)?.runtime ?? null;
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has
   // them).
   const worthIn = (s: number): number => worthAt(worth.curve, plus(snapshot.nowMs, seconds(s)));
   const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
   const leftS = meanLeftS(running, input);
-  const usdPerS =
-    (raw(view.pool.onDemandUsdPerHour) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
+  const usdPerS = (onDemandUsdOf(view.pool) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
   const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;

@@ -4,11 +4,11 @@
  * and their shared supply. Groups, offers, pools and attempts are in an order of their own, so that a plan does not
  * depend on the order of its input.
  */
-import { ZERO_USD, raw } from '../../kernel/units.ts';
+
 import type { JobId } from '../../kernel/ids.ts';
-import { countFits, vector } from '../../domain/resources.ts';
+import { countFits, vector, milliCpuIn } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool, type PoolView } from '../../domain/pool.ts';
-import type { PendingGroup } from '../../domain/snapshot.ts';
+import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Move, PlanInput } from '../../policy/contracts.ts';
 import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './supply.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
@@ -156,7 +156,7 @@ export const isGang = (group: PendingGroup): boolean => group.stage.gang && grou
 
 /** New capacity that moving attempts will need, mCPU: at least their own needs. */
 const reservedFor = (moves: readonly Move[]): number =>
-  moves.reduce((sum, move) => sum + raw(move.running.attempt.resources.cpu), 0);
+  moves.reduce((sum, move) => sum + milliCpuIn(move.running.attempt.resources), 0);
 
 interface Build {
   readonly capacity: Capacity;
@@ -186,14 +186,13 @@ function overBudgets(
   for (const [job, neededUsd] of needed) {
     const left = leftUsd.get(job) ?? 0;
     if (neededUsd <= left + 1e-9) continue;
-    const limit = raw(snapshot.jobs.get(job)?.spec.maxCostUsd ?? ZERO_USD);
-    const spent = raw(snapshot.spentUsd.get(job) ?? ZERO_USD);
-    const running = limit - spent - left;
-    const soFar =
-      running > 1e-9 ? `${usdText(spent)} spent and ${usdText(running)} for what runs` : `${usdText(spent)} spent`;
+    const { limitUsd, spentUsd } = limitOf(snapshot, job) ?? { limitUsd: 0, spentUsd: 0 };
+    const runningUsd = limitUsd - spentUsd - left;
+    const spent = `${usdText(spentUsd)} spent`;
+    const soFar = runningUsd > 1e-9 ? `${spent} and ${usdText(runningUsd)} for what runs` : spent;
     over.set(
       job,
-      `${soFar}, and at least ${usdText(neededUsd)} for what waits, would pass the job's limit of ${usdText(limit)}`,
+      `${soFar}, and at least ${usdText(neededUsd)} for what waits, would pass the job's limit of ${usdText(limitUsd)}`,
     );
   }
   return over;

@@ -10,10 +10,10 @@
  *    with. What is bought beyond the quota is refused by the market and waits one cycle.
  *  - `budget_<job>`: USD that the job may still spend (non-renewable).
  *
- * Instances stay in `room` over the whole window; one with nothing but pre-emptible work can be given up as a whole,
+ * Instances stay in `room` over the whole window; one with nothing but preemptible work can be given up as a whole,
  * which returns its vCPUs to the quota (problem.ts).
  */
-import { ZERO_USD, raw, sub } from '../../kernel/units.ts';
+
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { isLive } from '../../domain/instance.ts';
 import {
@@ -26,10 +26,10 @@ import {
   vector,
   type Resources,
 } from '../../domain/resources.ts';
-import { instanceParts, type InstanceView } from '../../domain/snapshot.ts';
+import { instanceParts, type InstanceView, limitOf } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
-import { mayYield, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import { mayBePreempted, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
 import { milliCpuOf, usdPerHourOf } from '../../domain/pool.ts';
 
@@ -46,7 +46,7 @@ export interface Room {
   /** Free resources per instance, unordered. */
   readonly free: (position: number) => Resources;
   /** The same with preemptible work counted as free; summed on first use. */
-  readonly yielding: (position: number) => Resources;
+  readonly afterPreemption: (position: number) => Resources;
 }
 
 export interface Capacity {
@@ -112,21 +112,25 @@ export function capacityOf(input: PlanInput, reservedMilliCpu: number): Capacity
 function roomIn(pool: PoolId, there: readonly InstanceView[], input: PlanInput): Room {
   let sorted: readonly InstanceView[] | null = null;
   let partition: Partition | null = null;
-  const yielding: Resources[] = [];
+  const afterPreemption: Resources[] = [];
   return {
     views: () => (sorted ??= [...there].sort(byId)),
     partition: () => (partition ??= roomPartition(pool, there, input)),
     count: there.length,
     stays: () => input.config.billing === 'per-hour' || there.some((view) => view.attempts.length > 0),
     free: (position) => (there[position] as InstanceView).free,
-    yielding: (position) => (yielding[position] ??= withYielding(there[position] as InstanceView, input)),
+    afterPreemption: (position) =>
+      (afterPreemption[position] ??= withPreemption(there[position] as InstanceView, input)),
   };
 }
 
 const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.instance.id ? -1 : 1);
 
-const withYielding = (view: InstanceView, input: PlanInput): Resources =>
-  view.attempts.reduce((free, r) => (mayYield(r, input) ? plusResources(free, r.attempt.resources) : free), view.free);
+const withPreemption = (view: InstanceView, input: PlanInput): Resources =>
+  view.attempts.reduce(
+    (free, r) => (mayBePreempted(r, input) ? plusResources(free, r.attempt.resources) : free),
+    view.free,
+  );
 
 /**
  * Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan.
@@ -171,7 +175,7 @@ export function fittings(): Fitting {
     while (beside.fit < most && beside.seen < room.count) beside.fit += countFits(need, room.free(beside.seen++));
     if (beside.fit >= most) return most;
     while (instead.fit < most && instead.seen < room.count)
-      instead.fit += countFits(need, room.yielding(instead.seen++));
+      instead.fit += countFits(need, room.afterPreemption(instead.seen++));
     return Math.min(instead.fit, most);
   };
 }
@@ -208,13 +212,13 @@ function committedUsd(input: PlanInput): ReadonlyMap<JobId, number> {
  */
 export function leftOfBudgets(input: PlanInput): ReadonlyMap<JobId, number> {
   const left = new Map<JobId, number>();
-  const { jobs, groups, spentUsd } = input.snapshot;
   let committed: ReadonlyMap<JobId, number> | null = null;
-  for (const { job } of groups) {
-    const limit = jobs.get(job)?.spec.maxCostUsd ?? null;
-    if (limit === null || left.has(job)) continue;
+  for (const { job } of input.snapshot.groups) {
+    if (left.has(job)) continue;
+    const of = limitOf(input.snapshot, job);
+    if (of === null) continue;
     committed ??= committedUsd(input);
-    left.set(job, Math.max(0, raw(sub(limit, spentUsd.get(job) ?? ZERO_USD)) - (committed.get(job) ?? 0)));
+    left.set(job, Math.max(0, of.limitUsd - of.spentUsd - (committed.get(job) ?? 0)));
   }
   return left;
 }

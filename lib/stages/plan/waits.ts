@@ -3,7 +3,7 @@ import { isoOf, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Allotment, WaitReason } from '../../domain/plan.ts';
 import { milliCpuOf, vcpusOf, type PoolView } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
-import { countFits } from '../../domain/resources.ts';
+import { countFits, milliCpuIn } from '../../domain/resources.ts';
 import { tasksBy, type Selection } from './fill.ts';
 import type { DeadlineAnswer } from './deadline-choice.ts';
 import type { PlannedOption } from './options.ts';
@@ -125,7 +125,7 @@ function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | nu
   const closed = closedPools(problem, entry);
   if (closed !== null) return { why: 'capacity', ...closed, detail: `${closed.detail}${next}` };
   if (entry.gang) {
-    const needs = tidy((entry.group.count * raw(entry.group.need.cpu)) / 1000);
+    const needs = tidy((entry.group.count * milliCpuIn(entry.group.need)) / 1000);
     const lacks = quotaTooSmall(problem, entry) ?? { detail: quota };
     const detail = `its ${entry.group.count} tasks start together and need ${needs} vCPUs at once; ${lacks.detail}${next}`;
     return { why: 'gang', ...lacks, detail };

@@ -12,8 +12,8 @@ import { runningNamed, type PendingGroup, type Snapshot } from '../../domain/sna
 type Preemption = Allotment['preemptions'][number];
 
 /**
- * The same policy without such pairs; their tasks wait. O(pre-emptions + starts + running), nothing without
- * pre-emptions.
+ * The same policy without such pairs; their tasks wait. O(preemptions + starts + running), nothing without
+ * preemptions.
  */
 export const withoutExchanges =
   <S>(plan: PlanPolicy<S>): PlanPolicy<S> =>

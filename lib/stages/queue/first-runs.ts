@@ -11,6 +11,7 @@
  * was allowed stays allowed. Tasks with an earlier attempt have a lower bound of their running time, and do not wait.
  * Gangs begin as a whole.
  */
+import { compareText } from '../../kernel/compare.ts';
 import type { GroupId, InstanceId } from '../../kernel/ids.ts';
 import { ZERO_S, isZero, most, raw, secondsBetween } from '../../kernel/units.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
@@ -138,13 +139,11 @@ function begunOf(classes: ReadonlyMap<string, Many>, input: QueueInput): Readonl
 
 /** Seconds to the last safe start; Infinity without a deadline. */
 function slackS({ group }: Leftover, { worths, snapshot }: QueueInput): number {
-  const latestMs = worths.get(group.id)?.latestSafeStartMs ?? null;
+  const latestMs = worths.groups.get(group.id)?.latestSafeStartMs ?? null;
   return latestMs === null ? Infinity : secondsBetween(snapshot.nowMs, latestMs);
 }
 
-const compareNames = (a: Leftover, b: Leftover): number => {
-  const [one, other] = [nameOf(a), nameOf(b)];
-  return one < other ? -1 : one > other ? 1 : 0;
-};
+/** Order of leftovers by group, pool and bid, so that the order of the input does not matter. */
+export const compareNames = (a: Leftover, b: Leftover): number => compareText(nameOf(a), nameOf(b));
 const nameOf = ({ group, option: { offer } }: Leftover): string =>
   `${group.id} ${offer.pool} ${offer.bid === 'uncapped' ? '' : raw(offer.bid)}`;

@@ -9,7 +9,7 @@ export const QUEUE = [
       name: 'short-tasks-wait',
       about: 'tasks shorter than an instance’s start share places; programs never run before are tried on a few',
       source: 'ours',
-      tunes: ['turnoverS'],
+      reusesSlots: true,
     },
     shortTasksQueue,
   ),

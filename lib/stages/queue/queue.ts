@@ -16,6 +16,7 @@
  * without a deadline may wait for long if longer tasks keep coming.
  * Gangs, and tasks whose reuse takes longer than the start of an instance, get purchases one by one.
  */
+import { compareText } from '../../kernel/compare.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import { isPositive, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
@@ -25,7 +26,8 @@ import { vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, isStopping, type InstanceView, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Leftover, Queued, QueueInput, QueuePolicy } from '../../policy/contracts.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
-import { awaitFirstRuns } from './first-runs.ts';
+import { awaitFirstRuns, compareNames } from './first-runs.ts';
+import { leftS } from '../../policy/left-of.ts';
 
 /** Baseline: each task without room gets a slot of its own. */
 export const eachItsPlace: QueuePolicy = ({ leftovers }) => ({ leftovers, forSlotReuse: NONE, untold: NONE });
@@ -93,7 +95,7 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   const { group, option } = leftover;
   const startS = raw(option.offer.startDelayS);
   const reuseS = reuseSOf(group, input);
-  const worth = input.worths.get(group.id);
+  const worth = input.worths.groups.get(group.id);
   if (worth === undefined || group.stage.gang || reuseS > startS) return null;
   const { latestSafeStartMs } = worth;
   const slackS = latestSafeStartMs === null ? Infinity : secondsBetween(input.snapshot.nowMs, latestSafeStartMs);
@@ -193,10 +195,10 @@ function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces 
   const add = ({ instance, pool, attempts }: InstanceView): void => {
     for (const running of attempts) {
       const { id, resources: need, startedMs } = running.attempt;
-      const leftS = raw(leftOf(running));
+      const stillS = leftS(running, leftOf);
       const ranS = startedMs === null ? 0 : secondsBetween(startedMs, snapshot.nowMs);
-      if (ranS + leftS > shortS || isStopping(running) || preempted.has(id)) continue;
-      held.add(pool, { need, places: 1, takenS: leftS + config.turnoverS });
+      if (ranS + stillS > shortS || isStopping(running) || preempted.has(id)) continue;
+      held.add(pool, { need, places: 1, takenS: stillS + config.turnoverS });
     }
     const upInS = untilUpS(instance, snapshot.nowMs, config.startDelayMeanS);
     for (const { group: id } of given.get(instance.id) ?? []) {
@@ -220,8 +222,4 @@ function untilUpS({ state, readyMs }: Instance, nowMs: EpochMs, startDelayS: num
 const wholesIn = (amount: number, part: number): number => Math.max(0, Math.floor(amount / part + 1e-9));
 
 /** The packer's order, then names, so that the order of the input does not matter. */
-const longestFirst = (a: Waiting, b: Waiting): number =>
-  b.reuseS - a.reuseS || compareText(nameOf(a.leftover), nameOf(b.leftover));
-const nameOf = ({ group, option: { offer } }: Leftover): string =>
-  `${group.id} ${offer.pool} ${offer.bid === 'uncapped' ? '' : raw(offer.bid)}`;
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const longestFirst = (a: Waiting, b: Waiting): number => b.reuseS - a.reuseS || compareNames(a.leftover, b.leftover);

@@ -1,9 +1,10 @@
-import { descending, raw } from '../../kernel/units.ts';
+import { compareText } from '../../kernel/compare.ts';
+import { descending } from '../../kernel/units.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { fits, minusResources, type Resources, countFits, times } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { eligibleOffers, openPools, vcpusLeft, type EligibleOffer } from './eligible.ts';
-import { capUsd, vcpusOf } from '../../domain/pool.ts';
+import { capUsd, vcpusOf, rateText } from '../../domain/pool.ts';
 
 /**
  * Common part of the baselines: each leftover goes to the offer that `prefers` ranks first (0 = as given), and the last
@@ -50,12 +51,12 @@ export function fillInOrder(
       pool: offer.pool.id,
       bid: offer.offer.bid,
       count,
-      reason: `room for ${tasks} task(s) at ${raw(offer.offer.priceUsdPerHour).toFixed(4)} USD per instance-hour`,
+      reason: `room for ${tasks} task(s) at ${rateText(offer.offer.priceUsdPerHour)} USD per instance-hour`,
     }));
 }
 
 const byRuntime = (a: Leftover, b: Leftover): number =>
-  descending(a.runtimeS, b.runtimeS) || (a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : 0);
+  descending(a.runtimeS, b.runtimeS) || compareText(a.group.id, b.group.id);
 
 const byName = (a: EligibleOffer, b: EligibleOffer): number =>
-  a.pool.id === b.pool.id ? capUsd(b.offer.bid) - capUsd(a.offer.bid) || 0 : a.pool.id < b.pool.id ? -1 : 1;
+  compareText(a.pool.id, b.pool.id) || capUsd(b.offer.bid) - capUsd(a.offer.bid) || 0;

@@ -1,3 +1,4 @@
+import { compareText } from '../../kernel/compare.ts';
 import type { Acquire } from './acquire.ts';
 import { seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
@@ -80,5 +81,4 @@ function safestOf<P extends { readonly pool: Pool }>(able: readonly P[], { forec
 }
 
 const byDeadlineThenId = (a: Leftover, b: Leftover): number =>
-  Number(b.group.class === 'deadline') - Number(a.group.class === 'deadline') ||
-  (a.group.id < b.group.id ? -1 : a.group.id > b.group.id ? 1 : 0);
+  Number(b.group.class === 'deadline') - Number(a.group.class === 'deadline') || compareText(a.group.id, b.group.id);

@@ -1,3 +1,4 @@
+import { compareText } from '../../kernel/compare.ts';
 import { descending, raw } from '../../kernel/units.ts';
 import { capUsd, vcpusOf, type Bid, type Pool } from '../../domain/pool.ts';
 import { KINDS, RESOURCE_KINDS, SLACK, countInVector, vector } from '../../domain/resources.ts';
@@ -298,6 +299,5 @@ function smallestOf(pending: readonly Pending[]): readonly number[] {
 
 const nameOf = (p: Pending): string =>
   `${p.leftover.group.id} ${p.leftover.option.offer.pool} ${capUsd(p.leftover.option.offer.bid)}`;
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const byPoolAndBid = (a: EligibleOffer, b: EligibleOffer): number =>
   compareText(a.pool.id, b.pool.id) || capUsd(a.offer.bid) - capUsd(b.offer.bid) || 0;

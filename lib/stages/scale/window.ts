@@ -6,7 +6,7 @@ import type { InstanceView } from '../../domain/snapshot.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * End of an instance's window (Tributary 2.2: an allocation that reaches the end of its pre-emption window is the
+ * End of an instance's window (Tributary 2.2: an allocation that reaches the end of its preemption window is the
  * second of four occasions to decide): its cost so far is then paid, or no longer refunded, and whether to keep it is a
  * new question. Under per-hour billing each started hour ends one; under per-second billing only the first hour of a
  * spot instance does, if an interruption in it is free. Null: no end is to come, or the instance is ending.

@@ -11,7 +11,7 @@ import {
   type Seconds,
 } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { mean, type Distribution } from '../../domain/distribution.ts';
+import { mean, type Distribution, meanS } from '../../domain/distribution.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
@@ -214,7 +214,7 @@ function openStages({ job, runtimes, prices }: JobContext): OpenStage[] {
     const tasks = spec.tasks - (progress?.succeeded ?? 0);
     const runtime = runtimes[i];
     if (tasks <= 0 || runtime === undefined) return [];
-    const taskUsd = Math.max((prices(spec) * raw(mean(runtime))) / 3600, MIN_TASK_USD);
+    const taskUsd = Math.max((prices(spec) * meanS(runtime)) / 3600, MIN_TASK_USD);
     const { name, dependsOn, resources } = spec;
     return [{ name, dependsOn, tasks, total: spec.tasks, runtime, cpu: resources.cpu, taskUsd }];
   });

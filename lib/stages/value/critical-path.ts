@@ -1,5 +1,5 @@
 import { ZERO_S, add, raw, scale, seconds, type MilliCpu, type Seconds } from '../../kernel/units.ts';
-import { mean, quantile, type Distribution } from '../../domain/distribution.ts';
+import { mean, quantile, type Distribution, quantileS } from '../../domain/distribution.ts';
 
 /** A stage as the critical path sees it. */
 export interface StageSize {
@@ -38,7 +38,7 @@ export function stageDurationS(stage: StageSize, vcpus: number, p: number): numb
  * estimate, which all tasks share, not about differences between tasks.
  */
 export const likeStageDurationS = (stage: StageSize, vcpus: number, p: number): number =>
-  stage.tasks === 0 ? 0 : (wavesBefore(stage, vcpus) + 1) * raw(quantile(stage.runtime, p));
+  stage.tasks === 0 ? 0 : (wavesBefore(stage, vcpus) + 1) * quantileS(stage.runtime, p);
 
 /** Stages of one job with their dependencies. */
 export interface StageGraph {

@@ -1,7 +1,7 @@
-import { raw, vcpusIn } from '../../kernel/units.ts';
+import { vcpusIn } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { StageSpec } from '../../domain/job.ts';
-import type { Pool, PoolView } from '../../domain/pool.ts';
+import { type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { KINDS, vector } from '../../domain/resources.ts';
 
 /**
@@ -58,7 +58,7 @@ export function onDemandPrices(views: readonly PoolView[]): TaskPrice {
         const have = capacities[i]?.[k] ?? 0;
         if (n > 0) share = Math.max(share, have > 0 ? n / have : Infinity);
       }
-      const usd = raw(pool.onDemandUsdPerHour);
+      const usd = onDemandUsdOf(pool);
       if (share <= 1 && usd > 0 && usd < best && satisfied(pool)) best = usd;
     });
     return best === Infinity ? vcpusIn(resources.cpu) * FALLBACK_USD_PER_VCPU_HOUR : best;

@@ -3,8 +3,6 @@ import { jvuSched } from './jvusched.ts';
 import { sharpDeadline } from './sharp-deadline.ts';
 import { strictPriority } from './strict-priority.ts';
 
-const TUNES = ['safetyQuantile'] as const;
-
 /** Worth of finishing, by time. */
 export const VALUE = [
   policy(
@@ -13,7 +11,6 @@ export const VALUE = [
       name: 'jvusched',
       about: 'worth until the deadline, then falling slowly; best-effort work falls over a day',
       source: 'JamaisVu, sections 4.1.2 and 4.3 (JVuSched)',
-      tunes: TUNES,
     },
     jvuSched,
   ),
@@ -23,7 +20,6 @@ export const VALUE = [
       name: 'sharp-deadline',
       about: 'nothing once late',
       source: 'TetriSched’s utilities: JamaisVu, section 4.3, "base" in figure 14',
-      tunes: TUNES,
     },
     sharpDeadline,
   ),
@@ -33,7 +29,6 @@ export const VALUE = [
       name: 'strict-priority',
       about: 'deadline work before best effort, the same worth at any time',
       source: 'JamaisVu, section 5 ("prio")',
-      tunes: TUNES,
     },
     strictPriority,
   ),

@@ -10,6 +10,7 @@ import {
   seconds,
   sub,
   type Seconds,
+  excess,
 } from '../../kernel/units.ts';
 import { certain, quantileRemaining, remaining, type Distribution } from '../../domain/distribution.ts';
 
@@ -30,7 +31,7 @@ export function workLeft(runtime: Distribution, done: Seconds, kept: Seconds, cy
   const longest = seconds(runtime.atS.at(-1) ?? 0);
   const outlived = gte(done, longest) && isPositive(done);
   const stay = outlived ? certain(backOff(sub(done, longest), cycle)) : remaining(runtime, done);
-  const redo = raw(atLeastZero(sub(done, kept)));
+  const redo = excess(done, kept);
   return { stay, restart: redo === 0 ? stay : { atS: stay.atS.map((s) => s + redo), weight: stay.weight } };
 }
 

@@ -1,4 +1,4 @@
-"""Trains and exports the pre-emption forecast: `npm run train:preemption -- --data DIR` (docs/forecast-training.md)."""
+"""Trains and exports the preemption forecast: `npm run train:preemption -- --data DIR` (docs/forecast-training.md)."""
 
 import argparse
 import hashlib

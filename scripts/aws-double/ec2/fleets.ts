@@ -13,16 +13,15 @@ import type { Reservations } from './reservations.ts';
 import { taggedBy, type Templates, type TemplateVersion } from './templates.ts';
 
 /**
- * CreateFleet of type `instant`: one synchronous request whose answer has the instances launched and an error for each
- * override that could not be used.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
+ * CreateFleet of type `instant`: one synchronous request. Its answer has the launched instances, and an error per
+ * unusable override. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html
  */
 const override = z.strictObject({
   InstanceType: z.string().optional(),
   SubnetId: z.string().optional(),
   AvailabilityZone: z.string().optional(),
-  /** API_FleetLaunchTemplateOverridesRequest: without it the current spot price is paid, whatever it is. */
+  /** Highest price; absent: the current spot price is paid (API_FleetLaunchTemplateOverridesRequest). */
   MaxPrice: z
     .string()
     .regex(/^\d+(\.\d+)?$/)
@@ -66,7 +65,7 @@ const createFleet = z.strictObject({
 type CreateFleet = z.infer<typeof createFleet>;
 type Answer = { readonly [name: string]: XmlValue };
 
-/** One way to launch: an override in one zone. */
+/** Candidate for a launch: an override in one zone. */
 interface Candidate {
   readonly template: TemplateVersion;
   readonly override: Override;
@@ -96,8 +95,8 @@ export class Fleets {
   }
 
   readonly actions: Actions<Answer> = {
-    // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html. A fleet that got no instance is made
-    // all the same, so its token stays bound to its errors.
+    // Idempotence: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html. A fleet without instances
+    // exists too, so its token stays bound to its errors.
     CreateFleet: action(createFleet, (asked) =>
       this.#tokens.once(asked.ClientToken, asked, {
         answer: () => this.#create(asked),
@@ -121,7 +120,7 @@ export class Fleets {
         const id = instanceId(`i-0${hexOf(`${fleetId}/${launched.length}/${errors.length}`, 16)}`);
         const got = await this.#launch(by, { asked, fleetId, id });
         if (isRefusal(got)) {
-          // A pool that says no to one says no to all of this request.
+          // Next candidate: a pool that refuses one instance refuses the rest of this request.
           candidates = candidates.slice(1);
           errors.push(errorShown(by, got));
         } else {
@@ -133,7 +132,7 @@ export class Fleets {
     return { fleetId, errorSet: errors, fleetInstanceSet: grouped(launched) };
   }
 
-  /** In the order in which they are tried. Strategies by capacity keep the order given: capacity is not public. */
+  /** Candidates in the order of trial. Strategies by capacity keep the given order, because capacity is not public. */
   #candidates(asked: CreateFleet, lifecycle: Lifecycle): Candidate[] {
     const candidates = asked.LaunchTemplateConfigs.flatMap(({ LaunchTemplateSpecification: named, Overrides }) => {
       const name = { id: named.LaunchTemplateId, name: named.LaunchTemplateName };
@@ -159,7 +158,7 @@ export class Fleets {
       .map(({ candidate }) => candidate);
   }
 
-  /** Null for a subnet that is not there. Without subnet and zone every zone will do. */
+  /** Zones of an override; null for an unknown subnet. Without subnet and zone, all zones. */
   #zonesOf({ SubnetId, AvailabilityZone }: Override): readonly (Subnet | null)[] {
     const { subnets } = this.#place;
     if (SubnetId !== undefined) return [subnets.find((s) => s.id === SubnetId) ?? null];
@@ -192,7 +191,7 @@ export class Fleets {
     if (refusal !== null) return refusal;
     const tags = taggedBy(template, asked.TagSpecification).set('aws:ec2:fleet-id', fleetId);
     const launch = { id, ...bid, lifecycle, subnet, template, clientToken: asked.ClientToken, tags };
-    // On demand an open reservation is used first, though nobody asks for it.
+    // Open reservation, which EC2 uses first for on-demand instances without a request.
     const open = lifecycle === 'on-demand' ? this.#of.reservations.openFor(pool) : undefined;
     if (open !== undefined) {
       const got = await this.#of.launches.launch({ ...launch, pool: open.pool, reservationId: open.id });
@@ -202,7 +201,7 @@ export class Fleets {
   }
 }
 
-/** Spot and on-demand shares of the target; what neither names is of the default type. */
+/** Spot and on-demand shares of the target. The rest has the default type. */
 function targets({
   TargetCapacitySpecification: t,
 }: CreateFleet): { readonly lifecycle: Lifecycle; readonly count: number }[] {
@@ -251,7 +250,7 @@ const errorShown = (by: Candidate, refusal: Refusal): XmlValue => ({
   errorMessage: refusal.message,
 });
 
-/** One entry per candidate that got any. */
+/** Entry per candidate with instances. */
 function grouped(launched: readonly { readonly instance: Ec2Instance; readonly by: Candidate }[]): XmlValue {
   const byCandidate = new Map<Candidate, Ec2Instance[]>();
   for (const { instance, by } of launched) byCandidate.set(by, [...(byCandidate.get(by) ?? []), instance]);

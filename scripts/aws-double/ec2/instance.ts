@@ -16,7 +16,7 @@ export const STATE_CODES = {
 } as const;
 export type InstanceStateName = keyof typeof STATE_CODES;
 
-/** An instance as EC2 shows it. Its id is also the capacity engine's. */
+/** Instance as EC2 shows it. The capacity engine uses the same id. */
 export interface Ec2Instance {
   readonly id: InstanceId;
   readonly pool: Pool;
@@ -25,16 +25,16 @@ export interface Ec2Instance {
   readonly subnet: Subnet;
   readonly template: TemplateVersion;
   readonly agent: AgentConfig;
-  /** The reservation that it runs in; null: in none. */
+  /** Its reservation; null: none. */
   readonly reservationId: string | null;
   readonly clientToken: string | undefined;
   readonly privateIp: string;
   readonly launchedMs: number;
   readonly tags: Map<string, string>;
   state: InstanceStateName;
-  /** Why it is no longer running; null while it is. */
+  /** Reason of its end; null while it runs. */
   stateReason: { readonly code: string; readonly message: string } | null;
-  /** In the form that StateTransitionReason has; empty while it runs. */
+  /** Text in the form of StateTransitionReason; empty while it runs. */
   transition: string;
   terminatedMs: number | null;
 }

@@ -9,8 +9,8 @@ import { filters, form, page, passes, tagList, type XmlValue } from '../query.ts
 import { stateOf, type Ec2Instance, type InstanceStateName } from './instance.ts';
 
 /**
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html: terminated ones stay visible "for a
- * short while".
+ * Time that terminated instances stay visible, "for a short while":
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
  */
 const SHOWN_AFTER_END_MS = 3_600_000;
 
@@ -27,7 +27,7 @@ const terminate = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(10
 const stop = z.strictObject({ InstanceId: z.array(z.string()).min(1).max(1000) });
 const createTags = z.strictObject({ ResourceId: z.array(z.string()).min(1).max(1000), Tag: tagList.min(1) });
 
-/** The account's instances: what EC2 shows of what the capacity engine does. */
+/** Instances of the account: EC2's view of the capacity engine. */
 export class Instances {
   readonly #place: Place;
   readonly #byId = new Map<string, Ec2Instance>();
@@ -54,7 +54,7 @@ export class Instances {
     return this.#byId.get(id);
   }
 
-  /** Those that take a place of a reservation: one that is stopped gives it back. */
+  /** Used places of a reservation. A stopped instance frees its place. */
   inReservation(id: string): number {
     const isOver = ({ state }: Ec2Instance): boolean => state === 'terminated' || state === 'stopped';
     return this.all.filter((i) => i.reservationId === id && !isOver(i)).length;
@@ -102,7 +102,7 @@ export class Instances {
     });
   }
 
-  /** The engine has ended it: first of two steps, for what ran on it ends in between. */
+  /** Start of an engine's end. The second step follows after the ends of its tasks. */
   shuttingDown(instance: Ec2Instance, cause: EndCause, atMs: number): void {
     if (instance.state === 'shutting-down') return;
     instance.stateReason = REASONS[cause];
@@ -110,7 +110,7 @@ export class Instances {
     this.#changed(instance, 'shutting-down', atMs);
   }
 
-  /** What somebody asked to be stopped is: it is there still, and nothing runs on it. */
+  /** Stopped by hand: it still exists, and nothing runs on it. */
   stopped(instance: Ec2Instance, atMs: number): void {
     if (instance.state === 'stopping') this.#changed(instance, 'stopped', atMs);
   }
@@ -154,7 +154,7 @@ export class Instances {
   }
 
   /**
-   * Idempotent by nature; with an unknown id among them none is terminated:
+   * Idempotent termination. One unknown id fails the whole request:
    * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html
    */
   async #terminate(ids: readonly string[]): Promise<{ readonly [name: string]: XmlValue }> {
@@ -165,7 +165,7 @@ export class Instances {
       if (state === 'shutting-down' || state === 'terminated') continue;
       const atMs = this.#userInitiated(instance);
       this.#changed(instance, 'shutting-down', atMs);
-      // The engine has ended it already, or is about to say so.
+      // Stopped or ending instances: the engine has ended them or is about to.
       if (state === 'stopped') this.terminated(instance, atMs);
       if (state === 'stopping' || state === 'stopped') continue;
       await this.#place.fleet.release([{ key: effectKey(`release/${instance.id}`), instance: instance.id }]);
@@ -174,9 +174,9 @@ export class Instances {
   }
 
   /**
-   * What somebody does who stops an instance by hand, which Ebbtide never does:
+   * Manual stop, which Ebbtide itself never does:
    * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StopInstances.html. "You can't stop a Spot Instance that
-   * is part of a one-time request" in effect: only those of persistent requests can be
+   * is part of a one-time request": only persistent requests allow it
    * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-instances-request.html#stopping-a-spot-instance).
    */
   async #stop(ids: readonly string[]): Promise<{ readonly [name: string]: XmlValue }> {
@@ -216,9 +216,7 @@ export class Instances {
     return instance.terminatedMs === null || nowMs(this.#place) - instance.terminatedMs < SHOWN_AFTER_END_MS;
   }
 
-  /**
-   * Throws InvalidInstanceID.* as https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html has them.
-   */
+  /** Throws InvalidInstanceID.*: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html */
   #named(ids: readonly string[]): readonly Ec2Instance[] {
     for (const id of ids) {
       if (!INSTANCE_ID.test(id)) throw new AwsFault('InvalidInstanceID.Malformed', `Invalid id: "${id}"`);
@@ -259,7 +257,7 @@ const REASONS: Readonly<Record<EndCause, { readonly code: string; readonly messa
   failed: { code: 'Server.InternalError', message: 'Server.InternalError: Internal error on launch' },
 };
 
-/** Notices have the zone where other ARNs have region and account, as the pages above show them. */
+/** ARN in spot notices, which has the zone in place of region and account, as the pages above show. */
 const spotArn = (instance: Ec2Instance): string => `arn:aws:ec2:${instance.pool.zone}:instance/${instance.id}`;
 
 /** `2026-01-05 12:00:00 GMT` */
@@ -268,7 +266,7 @@ const gmt = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19).r
 export const vcpus = (instance: Ec2Instance): number => raw(instance.pool.type.capacity.cpu) / 1000;
 
 /**
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html, as far as anybody has needed it.
+ * Values of a filter, as far as used: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
  */
 function filterValues(i: Ec2Instance, name: string): readonly string[] | null {
   if (name.startsWith('tag:')) return [i.tags.get(name.slice(4))].filter((value) => value !== undefined);

@@ -8,7 +8,7 @@ import type { Ec2Instance, Lifecycle } from './instance.ts';
 import { vcpus, type Instances } from './instances.ts';
 import type { TemplateVersion } from './templates.ts';
 
-/** One instance to be launched, whichever call asks for it. */
+/** One instance to launch, by any call. */
 export interface Launch {
   readonly id: InstanceId;
   readonly pool: Pool;
@@ -18,7 +18,7 @@ export interface Launch {
   readonly template: TemplateVersion;
   readonly clientToken: string | undefined;
   readonly tags: Map<string, string>;
-  /** Null: it runs in none. */
+  /** Its reservation; null: none. */
   readonly reservationId: string | null;
 }
 
@@ -29,7 +29,7 @@ export interface Refusal {
 
 export const isRefusal = (got: object): got is Refusal => 'code' in got;
 
-/** What launches instances, for all calls that do: quotas, knobs, and the capacity engine's word. */
+/** Launches of instances, for all calls: quotas, knobs, and the capacity engine. */
 export class Launches {
   readonly #place: Place;
   readonly #instances: Instances;
@@ -63,7 +63,7 @@ export class Launches {
   }
 
   /**
-   * Reserved instances count towards the on-demand quota when they are reserved, and so not again when they run:
+   * Check of the quota. Reservations count towards the on-demand quota, so their instances do not count again:
    * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservation-overview.html
    */
   #overLimit(instance: Ec2Instance): Refusal | null {
@@ -83,7 +83,7 @@ export class Launches {
     return isShort ? insufficient(instance) : null;
   }
 
-  /** The market's word on it. */
+  /** Answer of the market. */
   async #askEngine(instance: Ec2Instance): Promise<Refusal | null> {
     const { id, pool, bid } = instance;
     const request = { key: effectKey(`launch/${id}`), instance: id, pool: pool.id, bid };
@@ -111,7 +111,7 @@ export class Launches {
   }
 }
 
-/** As https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html has them. */
+/** Message as in https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html */
 const insufficient = ({ pool, reservationId }: Ec2Instance): Refusal =>
   reservationId === null
     ? {
@@ -120,7 +120,7 @@ const insufficient = ({ pool, reservationId }: Ec2Instance): Refusal =>
       }
     : RESERVATION_EXCEEDED;
 
-/** Said of a reservation that is full, not active, or of another type or zone. */
+/** Refusal of a reservation that is full, inactive, or of another type or zone. */
 export const RESERVATION_EXCEEDED: Refusal = {
   code: 'ReservationCapacityExceeded',
   message: 'The requested reservation does not have sufficient compatible and available capacity for this request.',
@@ -132,8 +132,8 @@ export const unsupported = (type: string, zone: string): Refusal => ({
 });
 
 /**
- * Architecture of the image, where its name tells it: AWS's public parameters of ECS images for ARM have `/arm64/` in
- * them. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+ * True if the image's name fits the architecture. AWS's public parameters of ECS images for ARM contain `/arm64/`.
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
  */
 function fitsImage({ data }: TemplateVersion, { type }: Pool): boolean {
   const image = data.ImageId ?? '';

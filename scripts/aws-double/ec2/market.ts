@@ -6,7 +6,7 @@ import { AwsFault } from '../fault.ts';
 import { nowMs, zoneId, zonesOf, type Place } from '../place.ts';
 import { filters, form, page, passes, type XmlValue } from '../query.ts';
 
-/** What EC2 says in public of what can be bought: types, zones, networks, spot prices up to now. */
+/** Public data of EC2: types, zones, networks, spot prices up to now. */
 const LINUX = ['Linux/UNIX', 'Linux/UNIX (Amazon VPC)'];
 
 const prices = z.strictObject({
@@ -50,7 +50,7 @@ export const marketActions = (place: Place): Actions<{ readonly [name: string]: 
 });
 
 /**
- * Changes within the time asked for, newest first, and the price in force at its start. Without times: the price now.
+ * Price changes within the range, newest first, and the price in force at its start. Without times: the current price.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
  */
 function spotPrices(place: Place, asked: z.infer<typeof prices>): { readonly [name: string]: XmlValue } {
@@ -68,7 +68,7 @@ function spotPrices(place: Place, asked: z.infer<typeof prices>): { readonly [na
   all.sort((a, b) => b.atMs - a.atMs);
   const { items, nextToken } = page(all, { token: asked.NextToken, size: asked.MaxResults });
   return {
-    // Of all calls this one ends with an empty token.
+    // Empty token at the end: only this call has one.
     nextToken: nextToken ?? '',
     spotPriceHistorySet: items.map(({ pool, atMs, usd }) => ({
       availabilityZone: pool.zone,
@@ -82,7 +82,7 @@ function spotPrices(place: Place, asked: z.infer<typeof prices>): { readonly [na
 }
 
 function changesOf(place: Place, pool: Pool, within: { readonly from: number; readonly to: number }) {
-  // The market's window is half open, the call's is closed.
+  // The market's range is half open, the call's is closed.
   const steps = place.market.history(pool.id, epochMs(within.from), epochMs(within.to + 1));
   return [...steps.atMs].map((atMs, i) => ({ pool, atMs, usd: steps.usdPerHour[i] ?? 0 }));
 }
@@ -128,7 +128,7 @@ function offeringsShown(place: Place, asked: z.infer<typeof offerings>): { reado
     locationType: asked.LocationType,
     location: isByZone ? pool.zone : place.region,
   }));
-  // A type is offered in a zone once, however it may be bought.
+  // One offer per type and zone, whatever the purchase option.
   const unique = [...new Map(all.map((o) => [`${o.instanceType} ${o.location}`, o])).values()];
   const wanted = unique.filter((offer) =>
     passes(asked.Filter, (name) => {

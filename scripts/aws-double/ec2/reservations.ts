@@ -9,9 +9,8 @@ import { filters, form, page, passes, type XmlValue } from '../query.ts';
 import type { Instances } from './instances.ts';
 
 /**
- * On-Demand Capacity Reservations: one for each reserved pool of the market, with as many instances. Knobs change what
- * the market does not say of them.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
+ * On-Demand Capacity Reservations: one per reserved pool of the market, with as many instances. Knobs set what the
+ * market does not tell. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
  */
 const describe = z.strictObject({
   CapacityReservationId: z.array(z.string()).default([]),
@@ -55,7 +54,7 @@ export class Reservations {
     return this.#place.pools.flatMap((pool) => (pool.option === 'reserved' ? [{ id: idOf(pool.id), pool }] : []));
   }
 
-  /** Throws InvalidCapacityReservationId.* for one that is not there. */
+  /** Throws InvalidCapacityReservationId.* for an unknown id. */
   find(id: string): Reservation {
     if (!RESERVATION_ID.test(id)) {
       throw new AwsFault('InvalidCapacityReservationId.Malformed', `The ID '${id}' is malformed`);
@@ -65,13 +64,13 @@ export class Reservations {
     throw new AwsFault('InvalidCapacityReservationId.NotFound', `The capacity reservation '${id}' does not exist`);
   }
 
-  /** Instances that it takes more. */
+  /** Free places. */
   room({ id, pool }: Reservation): number {
     if (this.#place.knobs.reservation(pool.id).state !== 'active') return 0;
     return Math.max(0, (pool.reservedInstances ?? 0) - this.#instances.inReservation(id));
   }
 
-  /** The open reservation that an on-demand instance of a pool runs in without asking for it. */
+  /** Open reservation that on-demand instances of a pool use without a request. */
   openFor({ type, zone }: Pool): Reservation | undefined {
     return this.#all.find(
       (r) =>

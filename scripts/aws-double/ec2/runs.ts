@@ -29,9 +29,8 @@ type RunInstances = z.infer<typeof runInstances>;
 type Answer = { readonly [name: string]: XmlValue };
 
 /**
- * RunInstances: dry runs, and single instances from a template into a capacity reservation. What else is bought here
- * comes by CreateFleet.
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
+ * RunInstances: dry runs, and single instances from a template into a capacity reservation. Other purchases use
+ * CreateFleet. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html
  */
 export class Runs {
@@ -54,12 +53,13 @@ export class Runs {
 
   readonly actions: Actions<Answer> = {
     RunInstances: action(runInstances, (asked) => {
-      // "the error response is DryRunOperation"
+      // Dry run: "the error response is DryRunOperation".
       if (asked.DryRun === true) {
         const message = 'Request would have succeeded, but DryRun flag is set.';
         throw new AwsFault('DryRunOperation', message, { status: 412 });
       }
-      // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html: what failed binds no token.
+      // Idempotence: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html. Failed calls bind no
+      // token.
       return this.#tokens.once(asked.ClientToken, asked, {
         answer: () => this.#run(asked),
         mismatch: () => new AwsFault('IdempotentParameterMismatch', 'The client token was used with other parameters'),

@@ -6,7 +6,7 @@ import { nowMs, type Place } from '../place.ts';
 import type { tagList } from '../query.ts';
 import { filters, form, page, tagSpecifications, XmlList, type XmlValue } from '../query.ts';
 
-/** A version of a launch template: its data as they came, by their names in a request. */
+/** Version of a launch template, with its data under the names of the request. */
 export interface TemplateVersion {
   readonly templateId: string;
   readonly templateName: string;
@@ -22,11 +22,11 @@ interface Template {
   readonly name: string;
   readonly tags: z.infer<typeof tagList>;
   readonly versions: TemplateVersion[];
-  /** Number of the default version: 1 until ModifyLaunchTemplate sets another. */
+  /** Default version: 1 until ModifyLaunchTemplate sets another. */
   defaultVersion: number;
 }
 
-/** What the double itself reads is typed; the rest is kept and shown as it came. */
+/** Data of a template. Parts that the double reads are typed; the rest is kept as it came. */
 const templateData = z.looseObject({
   InstanceType: z.string().optional(),
   ImageId: z.string().optional(),
@@ -54,7 +54,7 @@ const createVersion = z.strictObject({
 const modify = z.strictObject({
   LaunchTemplateId: z.string().optional(),
   LaunchTemplateName: z.string().optional(),
-  /** The SDK's `DefaultVersion` has this name in a request. */
+  /** Name of the SDK's `DefaultVersion` in a request. */
   SetDefaultVersion: z.string(),
 });
 
@@ -91,8 +91,8 @@ export class Templates {
       });
       return { launchTemplate: this.#shown(template) };
     }),
+    // New version; the default version stays.
     // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateLaunchTemplateVersion.html
-    // The default version stays as it is.
     CreateLaunchTemplateVersion: action(createVersion, (asked) => {
       const template = this.#named({ id: asked.LaunchTemplateId, name: asked.LaunchTemplateName });
       const version = this.#versionOf(template, asked.LaunchTemplateData, asked.VersionDescription);
@@ -144,13 +144,16 @@ export class Templates {
     return template;
   }
 
-  /** The version after those that the template has. */
+  /** Next version of a template. */
   #versionOf({ id, name, versions }: Template, data: TemplateData, description: string | undefined): TemplateVersion {
     const number = versions.length + 1;
     return { templateId: id, templateName: name, number, createdMs: nowMs(this.#place), description, data };
   }
 
-  /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html: InvalidLaunchTemplate*.NotFound* */
+  /**
+   * Throws InvalidLaunchTemplate*.NotFound*:
+   * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+   */
   #named({ id, name }: TemplateName): Template {
     if ((id === undefined) === (name === undefined)) {
       throw new AwsFault('InvalidParameterCombination', 'Specify either the ID or the name of the launch template');
@@ -184,7 +187,7 @@ export class Templates {
 }
 
 /**
- * Tags of the template's instances, then those of the request, which win.
+ * Tags of the template's instances and of the request, which win.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-tags.html
  */
 export function taggedBy(template: TemplateVersion, asked: z.infer<typeof tagSpecifications>): Map<string, string> {
@@ -222,7 +225,7 @@ const versionShown = (version: TemplateVersion, { defaultVersion }: Template, au
   launchTemplateData: renamed(version.data, 'LaunchTemplateData'),
 });
 
-/** Names of a request (`BlockDeviceMapping`) as an answer has them (`blockDeviceMappingSet`). */
+/** Names of a request (`BlockDeviceMapping`) in the form of an answer (`blockDeviceMappingSet`). */
 function renamed(data: Readonly<Record<string, unknown>>, within: string): XmlValue {
   return Object.fromEntries(
     Object.entries(data).flatMap(([name, value]) => {

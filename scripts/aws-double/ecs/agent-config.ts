@@ -1,10 +1,10 @@
-/** What the container agent of an instance is told by the instance's user data. */
+/** Settings of an instance's container agent, from its user data. */
 export interface AgentConfig {
   readonly cluster: string;
   readonly attributes: Readonly<Record<string, string>>;
-  /** A spot interruption notice sets the container instance to DRAINING. */
+  /** True: a spot interruption notice sets the container instance to DRAINING. */
   readonly drainsOnNotice: boolean;
-  /** From SIGTERM to SIGKILL where the container's definition says nothing. */
+  /** Time from SIGTERM to SIGKILL if the container's definition has none. */
   readonly stopTimeoutS: number;
 }
 
@@ -12,9 +12,9 @@ export interface AgentConfig {
 const DEFAULT_STOP_TIMEOUT_S = 30;
 
 /**
- * Reads the agent's variables out of a script that writes /etc/ecs/ecs.config, as
- * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/bootstrap_container_instance.html shows it. The script is
- * not run: a value is what stands after `NAME=`, quoted or up to the next space.
+ * Reads the agent's variables from a script that writes /etc/ecs/ecs.config:
+ * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/bootstrap_container_instance.html. The script is not run:
+ * a value is the text after `NAME=`, quoted or up to the next space.
  */
 export function agentConfig(userData: string | undefined): AgentConfig {
   const script = Buffer.from(userData ?? '', 'base64').toString('utf8');
@@ -32,7 +32,7 @@ function variable(script: string, name: string): string | null {
   return found === undefined ? null : found.replace(/^(["'])(.*)\1$/, '$2');
 }
 
-/** Go's durations: `30s`, `2m`, `1m30s`. */
+/** Seconds of Go's durations: `30s`, `2m`, `1m30s`. */
 function secondsOf(text: string | null): number | null {
   const found = /^(?:(\d+)m)?(?:(\d+)s)?$/.exec(text ?? '');
   if (text === null || text === '' || found === null) return null;

@@ -1,7 +1,7 @@
 import type { Ec2Instance } from '../ec2/instance.ts';
 import type { Tags } from './definitions.ts';
 
-/** An instance as ECS shows it, registered by its agent. */
+/** Instance as ECS shows it, registered by its agent. */
 export interface ContainerInstance {
   readonly id: string;
   readonly arn: string;
@@ -13,7 +13,7 @@ export interface ContainerInstance {
   status: 'ACTIVE' | 'DRAINING' | 'INACTIVE';
   agentConnected: boolean;
   version: number;
-  /** By task. */
+  /** Resources taken, by task. */
   readonly taken: Map<string, Take>;
   running: number;
 }
@@ -24,7 +24,7 @@ export interface Cluster {
   readonly tags: Tags;
 }
 
-/** What a task takes of an instance. */
+/** Resources that a task takes of an instance. */
 export interface Take {
   readonly cpu: number;
   readonly memoryMiB: number;

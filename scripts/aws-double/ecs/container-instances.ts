@@ -51,14 +51,14 @@ const putAttributes = z.strictObject({
     .max(10),
 });
 
-/** Clusters, and the container instances that agents register in them. */
+/** Clusters, and the container instances that agents register. */
 export class ContainerInstances {
   readonly #place: Place;
   readonly #memoryFraction: number;
   readonly #clusters = new Map<string, Cluster>();
   readonly #byId = new Map<string, ContainerInstance>();
 
-  /** `memoryFraction`: how much of an instance's memory its agent registers, the rest being the system's. */
+  /** `memoryFraction`: share of an instance's memory that its agent registers; the rest is the system's. */
   constructor(place: Place, memoryFraction: number) {
     this.#place = place;
     this.#memoryFraction = memoryFraction;
@@ -116,7 +116,7 @@ export class ContainerInstances {
     }),
   };
 
-  /** Throws ClusterNotFoundException. Takes a name or an ARN. */
+  /** Cluster by name or ARN. Throws ClusterNotFoundException. */
   cluster(name: string): Cluster {
     const cluster = this.#clusters.get(shortName(name));
     if (cluster === undefined) throw new AwsFault('ClusterNotFoundException', 'Cluster not found.');
@@ -127,7 +127,7 @@ export class ContainerInstances {
     return [...this.#byId.values()].filter((i) => i.cluster === cluster);
   }
 
-  /** By id or ARN; not there while it cannot be described. */
+  /** Container instance by id or ARN; undefined while it cannot be described. */
   find(cluster: Cluster, name: string): ContainerInstance | undefined {
     const found = this.#byId.get(name.split('/').at(-1) ?? '');
     return found?.cluster === cluster && isVisible(this.#place, found.registeredMs) ? found : undefined;
@@ -138,7 +138,7 @@ export class ContainerInstances {
   }
 
   /**
-   * The agent of `host` is up. One whose cluster is not there never registers (and says so in its log, here on stderr).
+   * Registers a host whose agent is up. Without its cluster it never registers, and says so in its log (here: stderr).
    * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-agent-config.html: ECS_CLUSTER
    */
   register(host: Ec2Instance, atMs: number): void {
@@ -174,7 +174,7 @@ export class ContainerInstances {
   }
 
   /**
-   * The notice has come:
+   * Interruption notice:
    * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/spot-instance-draining-linux-container.html
    */
   warned(host: Ec2Instance, atMs: number): void {
@@ -187,12 +187,12 @@ export class ContainerInstances {
     this.#change(instance, { agentConnected: false }, atMs);
   }
 
-  /** The agent of a terminating instance deregisters it: API_DeregisterContainerInstance. */
+  /** Deregistration by the agent of a terminating instance: API_DeregisterContainerInstance. */
   deregistered(instance: ContainerInstance, atMs: number): void {
     this.#change(instance, { status: 'INACTIVE' }, atMs);
   }
 
-  /** What on it is too small for `take`: CPU, MEMORY, GPU; null when it fits. */
+  /** Resource that is too small for `take`: CPU, MEMORY, GPU; null if it fits. */
   lacks(instance: ContainerInstance, take: Take): 'CPU' | 'MEMORY' | 'GPU' | null {
     const left = leftOf(instance);
     if (take.cpu > left.cpu) return 'CPU';
@@ -200,7 +200,7 @@ export class ContainerInstances {
     return take.gpus > left.gpus ? 'GPU' : null;
   }
 
-  /** A task has come (`take`), started to run or gone (`null`): its resources change, and that is an event as well. */
+  /** Start of a task (`take`), or its end (`null`). Its resources change, which is an event as well. */
   occupy(
     instance: ContainerInstance,
     of: { readonly task: string; readonly take: Take | null; readonly running: number },

@@ -11,7 +11,7 @@ export type Tags = z.infer<typeof tagsSchema>;
 
 const pair = z.strictObject({ name: z.string(), value: z.string() });
 
-/** What the double uses of a container; the rest is kept and shown as it came. */
+/** Used parts of a container; the rest is kept as it came. */
 const container = z.looseObject({
   name: z.string().min(1),
   image: z.string().min(1),
@@ -21,7 +21,7 @@ const container = z.looseObject({
   cpu: z.number().optional(),
   memory: z.number().optional(),
   memoryReservation: z.number().optional(),
-  /** "The max stop timeout value is 120 seconds" for Fargate; the double keeps to it on EC2 as well. */
+  /** Limit of Fargate: "The max stop timeout value is 120 seconds"; the double keeps to it on EC2 as well. */
   stopTimeout: z.number().min(2).max(120).optional(),
   linuxParameters: z.looseObject({ initProcessEnabled: z.boolean().optional() }).optional(),
   logConfiguration: z
@@ -75,7 +75,7 @@ export class Definitions {
     }),
   };
 
-  /** `family`, `family:revision` or an ARN; without a revision the latest. */
+  /** Definition by `family`, `family:revision` or ARN; without a revision the latest. */
   find(name: string): TaskDefinition | undefined {
     const [family = '', revision] = name.replace(/^arn:aws:ecs:[^/]*:task-definition\//, '').split(':');
     const revisions = this.#byFamily.get(family);

@@ -1,7 +1,7 @@
 import { AwsFault } from '../fault.ts';
 import { page } from '../query.ts';
 
-/** A page of a list, asked for as ECS asks. */
+/** Page of a list with ECS' parameters. */
 export function pageOf<T>(
   all: readonly T[],
   asked: { readonly nextToken?: string | undefined; readonly maxResults: number },

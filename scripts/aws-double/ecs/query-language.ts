@@ -2,7 +2,7 @@ import { NotPlayed } from '../fault.ts';
 import type { ContainerInstance } from './container-instance.ts';
 
 /**
- * The part of the cluster query language that anybody has needed: comparisons of one subject, joined by `and`.
+ * Used part of the cluster query language: comparisons of one subject, joined by `and`.
  * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-query-language.html
  */
 export function selects(expression: string, instance: ContainerInstance): boolean {

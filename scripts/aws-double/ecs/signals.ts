@@ -3,14 +3,14 @@ import { constants } from 'node:os';
 import { inside, layout } from '../../../lib/drivers/local/fleet/layout.ts';
 import { leaderOf, signalGroup } from '../../../lib/drivers/local/fleet/processes.ts';
 
-/** A task's process, as the agent of its instance would reach it. */
+/** Process of a task, as its instance's agent would reach it. */
 export interface TaskProcess {
   readonly fleetDir: string;
   readonly instance: string;
   readonly attempt: string;
 }
 
-/** Pid of the container's main process; null before it runs and after it has ended. */
+/** Pid of the container's main process; null before its start and after its end. */
 function mainPid(of: TaskProcess): number | null {
   const file = inside.pid(layout.instance(of.fleetDir, of.instance), of.attempt);
   try {
@@ -21,10 +21,9 @@ function mainPid(of: TaskProcess): number | null {
 }
 
 /**
- * SIGTERM to the main process alone, as `docker stop` sends it. Like every process with id 1 it ignores a signal that
- * it does not handle, unless an init process runs in the container and passes it on.
- * https://docs.docker.com/reference/cli/docker/container/stop/ and kill(2), NOTES. False when there is no such process
- * yet, or any more.
+ * Sends SIGTERM to the main process alone, like `docker stop`. As a process with id 1 it ignores unhandled signals,
+ * unless an init process in the container passes them on. https://docs.docker.com/reference/cli/docker/container/stop/
+ * and kill(2), NOTES. False if the process does not exist.
  */
 export function terminate(of: TaskProcess, hasInit: boolean): boolean {
   const pid = mainPid(of);
@@ -33,19 +32,19 @@ export function terminate(of: TaskProcess, hasInit: boolean): boolean {
   try {
     process.kill(pid, 'SIGTERM');
   } catch {
-    // It ended between the look and the signal.
+    // Process ended before the signal.
   }
   return true;
 }
 
-/** SIGKILL to all that runs in the container. */
+/** Sends SIGKILL to all processes of the container. */
 export function kill(of: TaskProcess): boolean {
   const pid = mainPid(of);
   if (pid !== null) signalGroup(pid, 'SIGKILL');
   return pid !== null;
 }
 
-/** proc(5): SigCgt has bit n - 1 for a handled signal n. Where there is no /proc a process is taken to handle it. */
+/** True if the process handles the signal: in proc(5), SigCgt has bit n - 1 for signal n. Without /proc: true. */
 function handles(pid: number, signal: number): boolean {
   try {
     const mask = /^SigCgt:\s*([0-9a-f]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];

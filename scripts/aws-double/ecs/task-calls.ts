@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { tagsSchema } from './definitions.ts';
 
-/** What the calls about tasks take: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Operations.html */
+/** Inputs of calls about tasks: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Operations.html */
 const clusterName = z.string().default('default');
 const startedBy = (longest: number) =>
   z
@@ -10,7 +10,7 @@ const startedBy = (longest: number) =>
     .regex(/^[\w/-]+$/, 'startedBy has letters, numbers, - / _ only')
     .optional();
 
-/** "A total of 8192 characters are allowed for overrides": API_StartTask, API_RunTask. */
+/** Limit of overrides: "A total of 8192 characters are allowed for overrides" (API_StartTask, API_RunTask). */
 const OVERRIDES_CHARACTERS = 8192;
 const overrides = z
   .strictObject({
@@ -20,8 +20,8 @@ const overrides = z
           name: z.string(),
           command: z.array(z.string()).optional(),
           environment: z.array(z.strictObject({ name: z.string(), value: z.string() })).optional(),
-          // "You can specify up to ten environment files. The file must have a .env file extension":
-          // API_EnvironmentFile.
+          // Limits: "You can specify up to ten environment files. The file must have a .env file extension"
+          // (API_EnvironmentFile).
           environmentFiles: z
             .array(
               z.strictObject({ type: z.literal('s3'), value: z.string().regex(/^arn:[\w-]+:s3:::[^/]+\/.+\.env$/) }),
@@ -52,7 +52,7 @@ const startable = {
   enableECSManagedTags: z.boolean().default(false),
   enableExecuteCommand: z.literal(false, 'the double executes no commands').default(false),
 };
-/** StartTask has no clientToken: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StartTask.html */
+/** StartTask, without clientToken: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StartTask.html */
 export const startTask = z.strictObject({
   ...startable,
   containerInstances: z.array(z.string()).min(1).max(10),

@@ -22,7 +22,7 @@ export function endOf(
 }
 
 /** https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html */
-/** What the agent needs before the container could not be had (amazon-ecs-agent, agent/taskresource/envFiles). */
+/** Missing files that the agent needs before the container (amazon-ecs-agent, agent/taskresource/envFiles). */
 export const cannotFetch = (reason: string): TaskEnd => ({
   stopCode: 'TaskFailedToStart',
   stoppedReason: `ResourceInitializationError: failed to download env files: ${reason}`,

@@ -15,20 +15,20 @@ export interface ContainerOverride {
 /** https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html: stopCode */
 export type StopCode = 'TaskFailedToStart' | 'EssentialContainerExited' | 'UserInitiated' | 'TerminationNotice';
 
-/** How a task ended. */
+/** End of a task. */
 export interface TaskEnd {
   readonly stopCode: StopCode;
   readonly stoppedReason: string;
   readonly exitCode: number | null;
-  /** Of the container, where it has one. */
+  /** Reason of the container, if any. */
   readonly reason: string | null;
 }
 
 /**
- * A task of one container. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-lifecycle-explanation.html
+ * Task of one container. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-lifecycle-explanation.html
  */
 export interface Task {
-  /** 32 hexadecimal digits; also the capacity engine's attempt. */
+  /** 32 hexadecimal digits, which are also the engine's attempt id. */
   readonly id: string;
   readonly arn: string;
   readonly definition: TaskDefinition;
@@ -39,7 +39,7 @@ export interface Task {
   readonly group: string;
   readonly createdMs: number;
   readonly tags: Map<string, string>;
-  /** Null: its output goes nowhere that CloudWatch shows. */
+  /** Null: CloudWatch shows no output. */
   readonly log: { readonly group: string; readonly stream: string } | null;
   lastStatus: 'PENDING' | 'RUNNING' | 'STOPPED';
   desiredStatus: 'RUNNING' | 'STOPPED';
@@ -47,7 +47,7 @@ export interface Task {
   startedMs: number | null;
   stoppingMs: number | null;
   stoppedMs: number | null;
-  /** StopTask has come; its reason. */
+  /** Reason of a StopTask; null: none. */
   stopAsked: string | null;
   killedForMemory: boolean;
   end: TaskEnd | null;
@@ -56,7 +56,7 @@ export interface Task {
 export const takeOf = (definition: TaskDefinition, override: ContainerOverride | null): Take => {
   const { container } = definition;
   const gpus = container.resourceRequirements.find((r) => r.type === 'GPU')?.value ?? '0';
-  // A reservation is what placement counts; a hard limit alone reserves itself.
+  // Memory that placement counts: the reservation, or the hard limit if there is none.
   const memory =
     override?.memoryReservation ??
     container.memoryReservation ??
@@ -67,8 +67,8 @@ export const takeOf = (definition: TaskDefinition, override: ContainerOverride |
 };
 
 /**
- * What is known of images, for there is no image to look into: their own ENTRYPOINT and CMD, and a program that stands
- * for the AWS CLI in them, or in all images (`*`).
+ * Facts about images, since there are none to inspect: ENTRYPOINT, CMD, and a program in place of the AWS CLI, per
+ * image or for all (`*`).
  */
 export type Images = Readonly<
   Record<
@@ -78,10 +78,9 @@ export type Images = Readonly<
 >;
 
 /**
- * The command line of the container:
+ * Command line of the container:
  * https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact. It gets the container's
- * environment and nothing of the machine's but PATH; the engine's own mark stays, by which it finds what a task leaves
- * behind.
+ * environment, and from the machine only PATH and the engine's mark, which identifies leftover processes.
  */
 export function commandLine(
   definition: ContainerDefinition,
@@ -94,8 +93,7 @@ export function commandLine(
     override?.command ?? definition.command ?? (definition.entryPoint === undefined ? image.command : undefined) ?? [];
   const environment = new Map([
     ['AWS_EXECUTION_ENV', 'AWS_ECS_EC2'],
-    // Images have no AWS CLI unless one is given; this machine's own would speak to AWS. Nor has a process a cgroup
-    // here.
+    // No AWS CLI unless one is given: the machine's own would speak to AWS. No cgroup either.
     ['EBB_AWS_CLI', image.awsCli ?? images['*']?.awsCli ?? 'no'],
     ['EBB_CGROUP', '/ebb/cgroup'],
     ...fromFiles,
@@ -112,15 +110,15 @@ export function commandLine(
 }
 
 /**
- * A container has a file system of its own, and here it is the machine's: the one place that Ebbtide's containers write
- * to is taken to be within the task's own folder, so that tasks do not meet there and nobody needs to be root.
+ * Path that Ebbtide's containers write to. Here containers share the machine's file system, so the path is moved into
+ * the task's own folder. Tasks then do not collide, and root is not needed.
  */
 const OWN_PATH = /^\/ebb\/[\w/-]+$/;
 
-/** Exit code of a container by the signal that ended it: 128 + n, as Docker reports it. */
+/** Exit code of a container after a signal: 128 + n, as in Docker. */
 export const signalCode = (signal: string): number => 128 + constants.signals[signal as NodeJS.Signals];
 
-/** As DescribeTasks shows it. */
+/** Task as in DescribeTasks. */
 export function taskShown(task: Task, withTags: boolean) {
   const { definition, end } = task;
   const { container } = definition;
@@ -171,8 +169,8 @@ export const tagsShown = (tags: ReadonlyMap<string, string>): Tags => [...tags].
 const dateOf = (ms: number | null): Date | undefined => (ms === null ? undefined : new Date(ms));
 
 /**
- * As the agent reads environment files: lines `NAME=VALUE` as they stand, without comments and without empty names or
- * values. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/use-environment-file.html
+ * Variables in an environment file, as the agent reads it: literal lines `NAME=VALUE`, without comments and empty names
+ * or values. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/use-environment-file.html
  */
 export const environmentIn = (file: string): readonly (readonly [string, string])[] =>
   file.split('\n').flatMap((line) => {

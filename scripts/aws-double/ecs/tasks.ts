@@ -29,7 +29,7 @@ import {
 } from './task.ts';
 import type { ContainerInstance } from './container-instance.ts';
 
-/** What lies in an object of S3. Rejects where there is none. */
+/** Text of an S3 object. Rejects if it does not exist. */
 export type ReadObject = (bucket: string, key: string) => Promise<string>;
 type Environment = readonly (readonly [string, string])[];
 
@@ -43,13 +43,13 @@ interface Started {
   readonly failures: readonly Failure[];
 }
 
-/** A stop waits so long for a process that is only just being started, wall ms. */
+/** Wait of a stop for a process that is just being started, wall ms. */
 const SPAWN_PATIENCE_MS = 10_000;
 const SPAWN_POLL_MS = 20;
-/** Least wall time from SIGTERM to SIGKILL: a fast market must leave real processes the time to save. */
+/** Least wall time from SIGTERM to SIGKILL: real processes need time to save, however fast the market. */
 const STOP_FLOOR_MS = 2000;
 
-/** Tasks: real processes on the capacity engine's instances. */
+/** Tasks as real processes on the capacity engine's instances. */
 export class Tasks {
   readonly #place: Place;
   readonly #instances: ContainerInstances;
@@ -59,7 +59,7 @@ export class Tasks {
   readonly #files: ReadObject;
   readonly #byId = new Map<string, Task>();
   readonly #tokens = new Tokens<Started>();
-  /** Wall timers of stops under way. */
+  /** Wall timers of current stops. */
   readonly #timers = new Set<NodeJS.Timeout>();
 
   constructor(
@@ -82,7 +82,7 @@ export class Tasks {
 
   readonly actions: Actions<object> = {
     StartTask: action(startTask, async (asked) => shownAll(await this.#startTask(asked))),
-    // https://docs.aws.amazon.com/AmazonECS/latest/APIReference/ECS_Idempotency.html: by cluster.
+    // Idempotence per cluster: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/ECS_Idempotency.html
     RunTask: action(runTask, async ({ clientToken, ...asked }) => {
       const token =
         clientToken === undefined ? undefined : `${this.#instances.cluster(asked.cluster).arn} ${clientToken}`;
@@ -120,7 +120,7 @@ export class Tasks {
     }),
   };
 
-  /** Running or pending on this instance. */
+  /** Running or pending tasks of the instance. */
   #on(instance: ContainerInstance): readonly Task[] {
     return [...this.#byId.values()].filter((t) => t.on === instance && t.lastStatus !== 'STOPPED');
   }
@@ -142,7 +142,7 @@ export class Tasks {
     return { tasks, failures };
   }
 
-  /** Places each on the first instance that the constraints allow and that has room. */
+  /** Places each task on the first instance that meets the constraints and has room. */
   async #runTask(asked: Omit<z.infer<typeof runTask>, 'clientToken'>): Promise<Started> {
     const cluster = this.#instances.cluster(asked.cluster);
     const definition = this.#definition(asked);
@@ -154,8 +154,8 @@ export class Tasks {
     const allowed = active.filter((i) => asked.placementConstraints.every((c) => selects(c.expression, i)));
     for (let n = 0; n < asked.count; n++) {
       if (allowed.length === 0) {
-        // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html has no word for an
-        // empty cluster's reason.
+        // Reason of an empty cluster, which
+        // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html does not list.
         failures.push({
           reason:
             active.length === 0
@@ -199,7 +199,7 @@ export class Tasks {
       ...(detail === undefined ? {} : { detail }),
     });
     if (instance.status === 'INACTIVE') return fails('INACTIVE');
-    // Draining "prevents new tasks from being scheduled"; the page on failures has no reason of its own for it.
+    // Draining "prevents new tasks from being scheduled"; the page on failures lists no reason for it.
     if (instance.status === 'DRAINING') return fails('INACTIVE', 'The container instance is draining');
     if (!instance.agentConnected) return fails('AGENT');
     const override = asked.overrides.containerOverrides[0] ?? null;
@@ -212,7 +212,7 @@ export class Tasks {
     const unable = unpullable ? cannotPull(definition.container.image) : 'value' in fromFiles ? null : fromFiles;
     if (unable === null && 'value' in fromFiles) {
       const [outcome] = await this.#place.fleet.start([this.#request(task, fromFiles.value)]);
-      // The engine takes nothing on an instance that has had its notice; the agent there would, for two minutes.
+      // Refusal by the engine after an interruption notice. A real agent would accept tasks for two more minutes.
       if (outcome?.status !== 'done') return fails('AGENT', outcome?.detail);
     }
     this.#byId.set(task.id, task);
@@ -222,7 +222,7 @@ export class Tasks {
     return task;
   }
 
-  /** What the agent reads in the environment files of a task, the first of which counts; or how it fails. */
+  /** Environment files of a task as the agent reads them, the first value of a name wins; or the resulting failure. */
   async #environmentOf(override: ContainerOverride | null): Promise<TaskEnd | { readonly value: Environment }> {
     const value: (readonly [string, string])[] = [];
     for (const { value: arn } of [...(override?.environmentFiles ?? [])].reverse()) {
@@ -306,11 +306,11 @@ export class Tasks {
   #list(asked: z.infer<typeof listTasks>): object {
     const cluster = this.#instances.cluster(asked.cluster);
     if (asked.startedBy !== undefined && (asked.family ?? asked.containerInstance) !== undefined) {
-      // "When you specify startedBy as the filter, it must be the only filter that you use": API_ListTasks.
+      // Rule of API_ListTasks: "When you specify startedBy as the filter, it must be the only filter that you use".
       throw new AwsFault('InvalidParameterException', 'cannot specify startedBy with another filter');
     }
-    // "Although you can filter results based on a desired status of PENDING, this doesn't return any results":
-    // API_ListTasks.
+    // Rule of API_ListTasks: "Although you can filter results based on a desired status of PENDING, this doesn't return
+    // any results".
     const wanted = [...this.#byId.values()].filter(
       (t) =>
         t.on.cluster === cluster &&
@@ -325,7 +325,7 @@ export class Tasks {
   }
 
   /**
-   * SIGTERM, and SIGKILL after the container's stopTimeout. Stopping what has stopped changes nothing.
+   * Stop: SIGTERM, then SIGKILL after the container's stopTimeout. No effect on a stopped task.
    * https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_StopTask.html
    */
   #stopTask(asked: z.infer<typeof stopTask>): object {
@@ -345,7 +345,7 @@ export class Tasks {
     if (task.lastStatus === 'STOPPED') return;
     const { container } = task.definition;
     if (!terminate(this.#process(task), container.linuxParameters?.initProcessEnabled === true)) {
-      // It is being started at this moment, or has just ended.
+      // Process that is just being started, or has just ended.
       if (performance.now() - sinceMs < SPAWN_PATIENCE_MS)
         this.#after(SPAWN_POLL_MS, () => this.#terminate(task, sinceMs));
       return;
@@ -369,7 +369,7 @@ export class Tasks {
     return { fleetDir: this.#place.fleetDir, instance: task.on.host.id, attempt: task.id };
   }
 
-  /** The engine says that the task's process runs. */
+  /** Start of a task's process, reported by the engine. */
   started(id: string, atMs: number): void {
     const task = this.#byId.get(id);
     if (task?.lastStatus !== 'PENDING') return;
@@ -390,8 +390,8 @@ export class Tasks {
   }
 
   /**
-   * The engine says that the task's process has ended. What the end of its instance has killed is told with that: the
-   * agent has died with it.
+   * End of a task's process, reported by the engine. Ends caused by the instance's end are told with it, since the
+   * agent died too.
    */
   ended(
     id: string,
@@ -411,9 +411,8 @@ export class Tasks {
   }
 
   /**
-   * The instance is going down: what still runs there stops.
-   * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html One that is stopped stays
-   * registered, without its agent: API_DeregisterContainerInstance.
+   * End of a host: its tasks stop. https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_task_events.html A
+   * stopped host stays registered, without its agent: API_DeregisterContainerInstance.
    */
   hostGone(host: Ec2Instance, how: 'stopped' | 'terminated', atMs: number): void {
     const instance = this.#instances.ofHost(host);

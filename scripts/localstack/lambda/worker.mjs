@@ -1,6 +1,6 @@
 /**
- * One environment of a Lambda function: loads the handler, then answers one request after another. Started by
- * ebb_lambda.py with the file descriptors of two pipes; ends when the first of them does.
+ * Environment of a Lambda function: loads the handler, then answers one request after another. ebb_lambda.py starts it
+ * with the file descriptors of two pipes; it ends when the first pipe does.
  *
  *   node worker.mjs REQUESTS-FD ANSWERS-FD
  */
@@ -13,20 +13,20 @@ import { pathToFileURL } from 'node:url';
 const { env } = process;
 const [requests, answers] = process.argv.slice(2).map(Number);
 
-// Synchronously: the answer is out before whatever the function does next, its own end included.
+// Synchronous write: the answer is out before the function's next action, including its end.
 function say(message) {
   let rest = Buffer.from(`${JSON.stringify(message)}\n`);
   while (rest.length > 0) rest = rest.subarray(writeSync(answers, rest));
 }
 
-/** As Lambda reports an error: Step Functions matches `errorType` in Retry and Catch. */
+/** Error in Lambda's form: Step Functions matches `errorType` in Retry and Catch. */
 const asLambdaSays = (error) => ({
   errorType: error instanceof Error ? error.name : typeof error,
   errorMessage: error instanceof Error ? error.message : String(error),
   trace: error instanceof Error ? String(error.stack).split('\n') : [],
 });
 
-/** `_HANDLER` is `file.export`, the file without its ending. */
+/** Handler by `_HANDLER`, which is `file.export` with the file's name without its ending. */
 async function load() {
   const named = /^(?<file>.+?)\.(?<path>[^/]+)$/.exec(env._HANDLER ?? '');
   if (named === null) throw new Error(`the handler "${env._HANDLER}" is not of the form file.export`);
@@ -58,7 +58,7 @@ function contextOf(request) {
   };
 }
 
-/** A handler answers by a promise or by a callback. */
+/** Call of a handler, which answers by a promise or by a callback. */
 function call(handler, event, context) {
   return new Promise((resolve, reject) => {
     const returned = handler(event, context, (error, result) => (error ? reject(error) : resolve(result)));

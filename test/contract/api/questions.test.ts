@@ -3,6 +3,7 @@ import { attemptId, effectKey, instanceId, jobId, planId, timeOrderedText } from
 import { epochMs, minus, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Explanation, SolveReport } from '../../../lib/domain/plan.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
+import type { AttemptOutcome, Task } from '../../../lib/domain/job.ts';
 import type { LedgerRow } from '../../../lib/domain/ledger.ts';
 import type { Change } from '../../../lib/ports/store.ts';
 import * as schema from '../../../lib/api/schemas.ts';
@@ -395,6 +396,71 @@ describe('failures', () => {
   });
 });
 
+describe('a task with several attempts', () => {
+  type End = readonly [outcome: AttemptOutcome | null, endedS: number];
+  /** Attempts of task 0, in the order of their numbers. Task 0 has failed if `state` says so. */
+  async function withAttempts(state: Task['state'], ...ends: readonly End[]): Promise<string> {
+    const id = await submit({
+      stages: [{ name: 'a', command: ['x'], workdir: '/tmp', resources: { cpu: 1, memory: '1GiB' } }],
+    });
+    const of = { job: jobId(id), stage: 'a', index: 0 };
+    const rest = { attempts: ends.length, failures: 1, keptS: ZERO_S, notBeforeMs: null };
+    await commit(
+      { put: 'task', value: { ...of, state, ...rest } },
+      ...ends.map(([outcome, endedS], i): Change => ({
+        put: 'attempt',
+        value: attempt({
+          ...of,
+          id: attemptId(`${id}.a.0.${i + 1}`),
+          number: i + 1,
+          ...(i === 0 ? {} : { role: 'copy', round: 1 }),
+          state: outcome === null ? 'running' : 'ended',
+          outcome,
+          endedMs: outcome === null ? null : plus(hourAgo, seconds(endedS)),
+        }),
+      })),
+    );
+    return id;
+  }
+  const failures = async (id: string): Promise<readonly (readonly [number, boolean])[]> => {
+    const { items } = answerOf(await api.get(`/api/jobs/${id}/failures`), 200, schema.failureList);
+    return items.map((f) => [f.attempt, f.final]);
+  };
+  const log = async (id: string, query = ''): Promise<readonly [number, boolean]> => {
+    const view = answerOf(await api.get(`/api/jobs/${id}/logs${query}`), 200, schema.logView);
+    return [view.number, view.latest];
+  };
+
+  it('has not failed where one succeeded or lives, and its log is that of this one', async () => {
+    const won = await withAttempts('succeeded', ['succeeded', 20], ['failed', 10], ['superseded', 25]);
+    expect(await failures(won)).toEqual([]);
+    expect(await log(won)).toEqual([1, true]);
+    expect(await log(won, '?attempt=3')).toEqual([3, false]);
+    const lives = await withAttempts('running', [null, 0], ['failed', 10]);
+    expect(await failures(lives)).toEqual([]);
+    expect(await log(lives)).toEqual([1, true]);
+  });
+
+  it('failed by its last failure, whatever ended before or after it', async () => {
+    const before = await withAttempts('failed', ['failed', 20], ['interrupted', 10]);
+    expect(await failures(before)).toEqual([[1, true]]);
+    expect(await log(before)).toEqual([1, true]);
+    const after = await withAttempts('failed', ['failed', 20], ['cancelled', 30], ['superseded', 40]);
+    expect(await failures(after)).toEqual([[1, true]]);
+    expect(await log(after)).toEqual([1, true]);
+  });
+
+  it('that waits tells of the end that came last', async () => {
+    const failed = await withAttempts('waiting', ['failed', 20], ['interrupted', 10]);
+    expect(await failures(failed)).toEqual([[1, false]]);
+    const lost = await withAttempts('waiting', ['failed', 20], ['interrupted', 30]);
+    expect(await failures(lost)).toEqual([]);
+    expect(await log(lost)).toEqual([2, true]);
+    const superseded = await withAttempts('waiting', ['superseded', 20], ['superseded', 30]);
+    expect(await log(superseded)).toEqual([2, true]);
+  });
+});
+
 describe('logs', () => {
   it('reads in ranges, from the newest attempt unless told', async () => {
     const id = await runningJob();
@@ -776,6 +842,23 @@ describe('plans and explanations', () => {
             bid: 'uncapped',
             reason: 'r',
           },
+          {
+            kind: 'start',
+            key: effectKey('k3'),
+            attempt: attemptId('a-2'),
+            task: { job: jobId(id), stage: 'a', index: 0 },
+            instance: instanceId('i-3'),
+            role: 'copy',
+            reason: 'slow',
+          },
+          {
+            kind: 'stop',
+            key: effectKey('k4'),
+            attempt: attemptId('a-3'),
+            why: 'preempted',
+            to: instanceId('i-3'),
+            reason: 'moves',
+          },
           { kind: 'release', key: effectKey('k2'), instance: instanceId('i-2'), reason: 'idle' },
         ],
         explanations: [explanation],
@@ -809,7 +892,11 @@ describe('plans and explanations', () => {
     const id = await planned();
     const { items } = answerOf(await api.get('/api/plans'), 200, schema.planList);
     expect(items.map((p) => [p.id, p.jobs, p.effects.map((e) => e.kind)])).toEqual([
-      ['p-1', [id], ['launch', 'release']],
+      ['p-1', [id], ['launch', 'start', 'stop', 'release']],
+    ]);
+    expect(items[0]?.effects.slice(1, 3)).toMatchObject([
+      { kind: 'start', role: 'copy' },
+      { kind: 'stop', to: 'i-3' },
     ]);
   });
 });

@@ -7,7 +7,7 @@ import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
 import { lambdaClock } from '../../../lib/drivers/aws/lambda/clock.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../../lib/drivers/aws/fleet/compose-fleet.ts';
 import { fleetEvent, noticeOf } from '../../../lib/drivers/aws/fleet/event-notices.ts';
-import { keptKey } from '../../../lib/drivers/aws/fleet/marks.ts';
+import { keptKey } from '../../../lib/drivers/aws/fleet/request-names.ts';
 import { Table } from '../../../lib/drivers/aws/store/dynamo-table.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, type AttemptId } from '../../../lib/kernel/ids.ts';

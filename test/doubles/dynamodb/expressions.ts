@@ -1,13 +1,13 @@
 /**
- * DynamoDB's expressions, as far as Ebbtide writes any: whatever else comes is refused aloud. Grammar: "Expressions in
- * DynamoDB", Developer Guide.
+ * Expressions of DynamoDB, as far as Ebbtide uses them. Others are refused. Grammar: "Expressions in DynamoDB",
+ * Developer Guide.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** What `#name` and `:value` stand for. */
+/** Values of `#name` and `:value`. */
 export interface Bindings {
   readonly names?: Readonly<Record<string, string>> | undefined;
   readonly values?: Readonly<Record<string, AttributeValue>> | undefined;
@@ -15,7 +15,7 @@ export interface Bindings {
 
 const TOKEN = /\s*(?:(<=|>=|<>|[=<>(),+])|([#:]?[A-Za-z_][\w]*))/y;
 
-/** The words and signs of one expression, taken one after another. */
+/** Tokens of one expression, in order. */
 class Tokens {
   readonly #list: string[] = [];
   readonly #text: string;
@@ -61,7 +61,7 @@ class Tokens {
 
 const COMPARED = new Set(['=', '<>', '<', '<=', '>', '>=']);
 
-/** Whether a condition, or the condition of a query on its key, holds for an item. */
+/** True if a condition, or a query's key condition, holds for an item. */
 export function holds(expression: string, item: Item | undefined, bindings: Bindings): boolean {
   const tokens = new Tokens(expression);
   const answer = either(tokens, item ?? {}, bindings);
@@ -71,7 +71,7 @@ export function holds(expression: string, item: Item | undefined, bindings: Bind
 
 function either(tokens: Tokens, item: Item, bindings: Bindings): boolean {
   let answer = both(tokens, item, bindings);
-  // Each side is read, whatever the other says.
+  // Both sides are parsed, whatever the first says.
   while (tokens.take('OR')) answer = both(tokens, item, bindings) || answer;
   return answer;
 }
@@ -123,7 +123,7 @@ function one(tokens: Tokens, item: Item, bindings: Bindings): boolean {
   return compared(left, sign, right());
 }
 
-/** What is not there, or of another type, equals nothing and is in no order to anything. */
+/** Comparison. Missing values and values of another type equal nothing and have no order. */
 function compared(a: AttributeValue | undefined, sign: string, b: AttributeValue | undefined): boolean {
   if (a === undefined || b === undefined) return sign === '<>' && a !== b;
   if (sign === '=') return isDeepStrictEqual(plain(a), plain(b));
@@ -133,7 +133,7 @@ function compared(a: AttributeValue | undefined, sign: string, b: AttributeValue
   return sign === '<' ? order < 0 : sign === '<=' ? order <= 0 : sign === '>' ? order > 0 : order >= 0;
 }
 
-/** Numbers by their value, texts by their bytes; null where there is no order. */
+/** Order of numbers by value and of texts by bytes; null without an order. */
 export function orderOf(a: AttributeValue, b: AttributeValue): number | null {
   if (a.N !== undefined && b.N !== undefined) return Number(a.N) - Number(b.N);
   if (a.S !== undefined && b.S !== undefined) return Buffer.compare(Buffer.from(a.S), Buffer.from(b.S));
@@ -157,7 +157,7 @@ function valueOf(token: string, item: Item, bindings: Bindings): AttributeValue 
   return value;
 }
 
-/** The item after an update: SET with values and `if_not_exists`, ADD of numbers, REMOVE. */
+/** Item after an update: SET with values and `if_not_exists`, ADD of numbers, REMOVE. */
 export function updated(expression: string, before: Item, bindings: Bindings): Item {
   const tokens = new Tokens(expression);
   const item: Record<string, AttributeValue> = { ...before };

@@ -13,7 +13,7 @@ interface Kept {
   readonly tags: readonly string[];
 }
 
-/** A double of S3's objects, in memory: put, tag, get, head and delete. Any other call is refused. */
+/** Double of S3's objects, in memory: put, tag, get, head and delete. Other calls are refused. */
 export class ObjectsDouble {
   readonly #objects = new Map<string, Kept>();
 
@@ -25,7 +25,7 @@ export class ObjectsDouble {
     return { send, destroy: () => undefined } as unknown as S3Client;
   }
 
-  /** One with these objects in it, by bucket, slash and name. */
+  /** Double with these objects, by `bucket/name`. */
   static of(contents: Readonly<Record<string, Uint8Array>>): ObjectsDouble {
     const double = new ObjectsDouble();
     for (const [key, content] of Object.entries(contents)) double.#objects.set(key, { content, atMs: 0, tags: [] });
@@ -36,7 +36,7 @@ export class ObjectsDouble {
     return Object.fromEntries([...this.#objects].map(([key, { content }]) => [key, content]));
   }
 
-  /** Names of all objects that are there, whatever their bucket. */
+  /** Names of all objects of all buckets. */
   get names(): readonly string[] {
     return [...this.#objects.keys()].map((name) => name.slice(name.indexOf('/') + 1));
   }
@@ -48,12 +48,12 @@ export class ObjectsDouble {
       .map(([name]) => name.slice(name.indexOf('/') + 1));
   }
 
-  /** Deletes one of the bucket `bucket`. */
+  /** Deletes an object of the bucket `bucket`. */
   lose(name: string): void {
     this.#objects.delete(`bucket/${name}`);
   }
 
-  /** The lifecycle rule for objects with this tag, at the earliest moment that one can think of. */
+  /** Applies the lifecycle rule for this tag at the earliest possible time. */
   expire(tag: string): void {
     for (const [name, { tags }] of this.#objects) if (tags.includes(tag)) this.#objects.delete(name);
   }

@@ -1,8 +1,8 @@
 /**
- * A double of DynamoDB's tables with string keys `pk` and `sk`, in memory: reads that see every write, conditional
- * writes, transactions and indexes, for the calls that lib/drivers/aws/store/dynamo-table.ts makes. Any other call is
- * refused. The store's contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only
- * where LocalStack is as well.
+ * Double of DynamoDB's tables with string keys `pk` and `sk`, in memory. It has consistent reads, conditional writes,
+ * transactions and indexes, for the calls of lib/drivers/aws/store/dynamo-table.ts. Other calls are refused. The
+ * store's contract suite runs on it (test/contract/aws/store-doubles.test.ts), so it can be wrong only where LocalStack
+ * is too.
  */
 import {
   ConditionalCheckFailedException,
@@ -26,12 +26,12 @@ const TRANSACTION_BYTES = 4 * 2 ** 20;
 const TRANSACTION_WRITES = 100;
 const PAGE_BYTES = 2 ** 20;
 
-/** An index by its hash and range attribute. */
+/** Indexes, with hash and range attribute. */
 const INDEXES: Readonly<Record<string, readonly [string, string]>> = { listed: ['l', 'a'] };
 
 const metadata = { $metadata: {} };
 
-/** What a call consumed: read units of a read, write units of a write. */
+/** Consumption of a call: read units or write units. */
 export interface Use {
   readonly operation: string;
   readonly units: number;
@@ -53,17 +53,15 @@ interface Change {
 }
 
 export class DynamoDouble {
-  /** By partition and sort key; what is in it is replaced, never changed. */
+  /** Items by partition and sort key. They are replaced, never changed. */
   readonly #items = new Map<string, Item>();
-  /** The same, by partition: a query need not look at all there is. */
+  /** Items by partition: a query need not scan all. */
   readonly #partitions = new Map<string, Map<string, Item>>();
 
-  /**
-   * A client of it, for whoever takes the SDK's. `used`: told what each call consumed, one that was refused included.
-   */
+  /** Client of the SDK on this double. `used`: called with each consumption, including refused calls. */
   client(used?: (use: Use) => void): DynamoDBClient {
     const send = async (command: { readonly input: unknown }): Promise<unknown> => {
-      // An answer comes later than its question, as over a network.
+      // Asynchronous answer, as over a network.
       await Promise.resolve();
       const operation = command.constructor.name.replace('Command', '');
       try {
@@ -71,8 +69,7 @@ export class DynamoDouble {
         used?.({ operation, units: unitsOf(answer) });
         return answer;
       } catch (error) {
-        // "DynamoDB still consumes write capacity" where a condition is not met ("Read/write capacity mode"): by the
-        // item that is there.
+        // Refused writes cost the existing item: "DynamoDB still consumes write capacity" ("Read/write capacity mode").
         if (error instanceof ConditionalCheckFailedException)
           used?.({ operation, units: writeUnits(error.Item, undefined) });
         throw error;
@@ -81,14 +78,14 @@ export class DynamoDouble {
     return { send, destroy: () => undefined } as unknown as DynamoDBClient;
   }
 
-  /** One with these items in it. */
+  /** Double with these items. */
   static of(items: readonly Item[]): DynamoDouble {
     const double = new DynamoDouble();
     for (const item of items) double.#put(textOf(item), item);
     return double;
   }
 
-  /** A copy, to go on from more than once. */
+  /** Copy, for several continuations. */
   copy(): DynamoDouble {
     return DynamoDouble.of(this.items);
   }
@@ -161,7 +158,7 @@ export class DynamoDouble {
     }
     const last = page.at(-1);
     const isMore = last !== undefined && from + page.length < found.length;
-    // Of an index only keys are read, and half is asked for where a read may lag.
+    // Cost of a read: keys only for an index, and half for eventual consistency.
     const read = IndexName === undefined ? readUnits(bytes) : readUnits(page.length * KEYS_BYTES) / 2;
     return {
       Items: page,
@@ -245,7 +242,7 @@ const inOrder = (a: Item, b: Item, range: string): number => {
   return left === undefined || right === undefined ? 0 : (orderOf(left, right) ?? 0);
 };
 
-/** Names and values, as the service counts them ("Item sizes and formats"), nearly. */
+/** Size of names and values, nearly as the service counts them ("Item sizes and formats"). */
 const sizeOf = (item: Item): number =>
   Object.entries(item).reduce(
     (sum, [name, { S, N, B }]) =>
@@ -253,14 +250,14 @@ const sizeOf = (item: Item): number =>
     0,
   );
 
-/**
- * Units, by "Read/write capacity mode": 4 KB read so that every write is seen, 1 KB written, in a transaction twice
- * that.
- */
+/** Units by "Read/write capacity mode": 4 KB per consistent read, 1 KB per write, twice that in a transaction. */
 const KEYS_BYTES = 120;
 const readUnits = (bytes: number): number => Math.max(1, Math.ceil(bytes / 4096));
 
-/** The larger of what was and what is; an index is written where its key comes, goes or changes. */
+/**
+ * Units of a write: the larger of the old and the new item. An index is written when its key appears, disappears or
+ * changes.
+ */
 function writeUnits(before: Item | undefined, after: Item | undefined): number {
   const own = Math.max(...[before, after].map((item) => (item === undefined ? 1 : Math.ceil(sizeOf(item) / 1024))));
   const indexed = Object.values(INDEXES).reduce((sum, names) => {

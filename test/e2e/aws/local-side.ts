@@ -1,6 +1,6 @@
 /** The same market in local mode: `ebb up`, asked with the same command line as a deployment. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,8 +17,8 @@ export interface LocalStage {
   readonly from: EpochMs;
   /** Market seconds per wall second. */
   readonly speed: number;
-  /** Settings of the scheduler. */
-  readonly settings: Readonly<Record<string, string>>;
+  /** Keys of a settings file. */
+  readonly settings: Readonly<Record<string, unknown>>;
 }
 
 export class LocalSide {
@@ -38,7 +38,9 @@ export class LocalSide {
     writeMarket(market, trace, { name: 'rehearsal', source: 'a test', notes: [] });
     const at = new Date(raw(from)).toISOString();
     const args = ['up', '--json', '--port', '0', '--dir', join(folder, 'data'), '--market', market];
-    const set = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+    const file = join(folder, 'settings.json');
+    writeFileSync(file, JSON.stringify(settings));
+    const set = ['--settings', file];
     const engine = spawn(process.execPath, ['bin/ebb.mjs', ...args, '--from', at, '--speed', String(speed), ...set], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -64,8 +64,13 @@ import {
 import { Rehearsal } from '../../../scripts/rehearsal/rehearsal.ts';
 
 const SPEED = 10;
-/** Of both sides. Prices are forecast by a trained model, asked in a Lambda on AWS. */
-const SETTINGS = { forecast: 'model' };
+/** A preset of the user's own. */
+const PRESET = 'rehearsed';
+/** Settings of both sides. A trained model forecasts prices, on AWS in a Lambda. */
+const SETTINGS = {
+  forecast: 'model',
+  presets: { [PRESET]: { about: 'ebbtide with another packer', extends: 'ebbtide', place: 'first-fit' } },
+};
 const DEPLOYED_WITHIN_MS = 300_000;
 const DONE_WITHIN_MS = 360_000;
 const PAUSE_MS = 1000;
@@ -105,6 +110,7 @@ describeOnLocalStack(
         region: REGION,
         families: FAMILIES,
         settings: SETTINGS,
+        preset: PRESET,
       };
       rehearsal = await Rehearsal.begin(on.endpoint, stage);
       ends.push(() => rehearsal.end());
@@ -159,7 +165,7 @@ describeOnLocalStack(
     async function storedAsNobodyCan(submittedMs: EpochMs): Promise<string> {
       const { variables } = await DeployedFunction.about(
         { endpoint: on.endpoint, region: REGION },
-        'a picture of everything',
+        'one snapshot of everything',
       );
       const at = { ...on.config(), region: REGION };
       const store = new DynamoStore({
@@ -267,7 +273,8 @@ describeOnLocalStack(
       expect(again).toMatchObject({ outcome: 'repeated', job: { id: first.job.id } });
       job = first.job.id;
       const from = timeOf(first.job.submittedAt);
-      local = await LocalSide.begin(marketOpenedAt(from), { from, speed: SPEED, settings: SETTINGS });
+      const settings = { ...SETTINGS, preset: PRESET };
+      local = await LocalSide.begin(marketOpenedAt(from), { from, speed: SPEED, settings });
       ends.push(() => local.end());
       const here = await askLocal<SubmitAnswer>('submit', file);
       localJob = here.job.id;
@@ -308,7 +315,9 @@ describeOnLocalStack(
       const why = await ask<ExplanationView>('explain', job);
       expect(JSON.stringify(why)).toContain('c5.large');
       for (const by of [ask, askLocal]) {
-        const forecasts = (await by<PlanList>('plans', '--limit', '200')).items.flatMap((plan) => plan.forecast ?? []);
+        const plans = (await by<PlanList>('plans', '--limit', '200')).items;
+        expect(new Set(plans.map((plan) => plan.preset))).toEqual(new Set([PRESET]));
+        const forecasts = plans.flatMap((plan) => plan.forecast ?? []);
         expect(forecasts.map((f) => f.refused).filter((refused) => refused !== null)).toEqual([]);
         expect(forecasts.some((f) => f.version !== null && f.byModel > 0)).toBe(true);
         const { origin, items } = await by<ForecastList>('pools', '--forecast');
@@ -430,7 +439,7 @@ describeOnLocalStack(
       const QueueUrl = queueOf(on.endpoint, Target?.Arn ?? '');
       const sqs = on.kept(new SQSClient({ ...on.config(), region: REGION }));
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: Target?.Input ?? '' }));
-      await until('a look at it', async () => ((await newest()) === before ? null : true), 60_000);
+      await until('a plan for it', async () => ((await newest()) === before ? null : true), 60_000);
       expect(await ask<CancelAnswer>('cancel', endless.id)).toMatchObject({ outcome: 'requested' });
       expect(await ended(ask, endless.id)).toMatchObject({ state: 'cancelled' });
       phase('the end of an hour, and a cancellation');

@@ -12,6 +12,7 @@ import {
   type InstanceId,
 } from '../../../lib/kernel/ids.ts';
 import { mib, milliCpu, usdPerHour } from '../../../lib/kernel/units.ts';
+import type { Attempt } from '../../../lib/domain/job.ts';
 import type { Change } from '../../../lib/ports/store.ts';
 import { attempt, instance, job, spec, task } from '../../contract/store-samples.ts';
 import type { KnobSettings } from '../../../scripts/aws-double/knobs.ts';
@@ -28,7 +29,12 @@ const RESERVED = poolId('c5.large/spiky/reserved');
 const [HOST, IDLE, NONE, KEPT, OVER] = (['host', 'idle', 'none', 'kept', 'over'] as const).map((n) =>
   instanceId(`i-${n}`),
 ) as [InstanceId, InstanceId, InstanceId, InstanceId, InstanceId];
-const [FIRST, SECOND] = [attemptId('j1.main.0.1'), attemptId('j1.main.1.1')];
+const [FIRST, COPY, SECOND] = [attemptId('j1.main.0.1'), attemptId('j1.main.0.2'), attemptId('j1.main.1.1')];
+const ATTEMPTS: readonly Attempt[] = [
+  attempt(FIRST, { index: 0 }),
+  attempt(COPY, { index: 0, number: 2, role: 'copy', round: 1 }),
+  attempt(SECOND, { index: 1 }),
+].map((a) => ({ ...a, instance: HOST, state: 'starting', startedMs: null }));
 
 /** Long enough to be stopped, in wall seconds. */
 const commands = ['sleep 60', 'sleep 0.2'];
@@ -52,7 +58,7 @@ const launch = (id: InstanceId, pool: typeof CALM, ordinal: number): Effect => (
   bid,
   reason: '',
 });
-const start = (of: typeof FIRST, index: number): Effect => ({
+const start = (of: typeof FIRST, index: number): Extract<Effect, { kind: 'start' }> => ({
   kind: 'start',
   key: effectKey(`start ${of}`),
   attempt: of,
@@ -69,9 +75,11 @@ const BEGIN: readonly Effect[] = [
   launch(KEPT, RESERVED, 0),
   launch(OVER, RESERVED, 1),
   start(FIRST, 0),
+  { ...start(COPY, 0), role: 'copy' },
 ];
 const END: readonly Effect[] = [
   { kind: 'stop', key: effectKey('stop'), attempt: FIRST, why: 'cancelled', reason: '' },
+  { kind: 'stop', key: effectKey(`superseded/stop/${COPY}`), attempt: COPY, why: 'superseded', reason: '' },
   { kind: 'release', key: effectKey('release'), instance: IDLE, reason: '' },
   start(SECOND, 1),
 ];
@@ -148,21 +156,21 @@ async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<
     };
     await calm.store.submit([{ job: theJob, idempotency: null }]);
     const hosts = [HOST, IDLE, NONE, KEPT, OVER].map((id) => instance(id, { state: 'requested', launchedMs: null }));
-    const attempts = [FIRST, SECOND].map((id, index) =>
-      attempt(id, { index, instance: HOST, state: 'starting', startedMs: null }),
-    );
     await plan('begin', BEGIN, [
       { put: 'job', value: theJob },
       ...hosts.map((value): Change => ({ put: 'instance', value })),
-      ...attempts.map((value): Change => ({ put: 'attempt', value })),
-      ...[0, 1].map((index): Change => ({ put: 'task', value: task('j1', index) })),
+      ...ATTEMPTS.map((value): Change => ({ put: 'attempt', value })),
+      ...[2, 1].map((attempts, index): Change => ({ put: 'task', value: task('j1', index, { attempts }) })),
     ]);
     const [began, over] = [has('attempt-started', FIRST), has('attempt-ended', FIRST)];
     await until('the first task', async () => (await began()) || (await over()));
+    const [copyBegan, copyOver] = [has('attempt-started', COPY), has('attempt-ended', COPY)];
+    await until('its copy', async () => (await copyBegan()) || (await copyOver()));
     await until('the idle instance', has('instance-ready', IDLE));
     await until('the reserved instance', has('instance-ready', KEPT));
     await plan('end', END, []);
     await until('the end of the first task', has('attempt-ended', FIRST));
+    await until('the end of its copy', copyOver);
     await until('the end of the second task', has('attempt-ended', SECOND));
     await until('the end of the idle instance', has('instance-ended', IDLE));
     counts.push(observing.calls.length);
@@ -170,7 +178,7 @@ async function story(fate: Fate, at: number, knobs: KnobSettings = {}): Promise<
       outcomes,
       observed: await observed(),
       instances: await world.instances(),
-      tasks: [FIRST, SECOND].map((id) => world.tasks(id)),
+      tasks: [FIRST, COPY, SECOND].map((id) => world.tasks(id)),
       calls: Math.max(...counts),
     };
   } finally {
@@ -193,7 +201,7 @@ function expectOnce({ outcomes, observed, instances, tasks }: Story): void {
   expect(instances.get(NONE)).toBeUndefined();
   expect(instances.get(KEPT)).toMatchObject([{ state: 'running' }]);
   expect(instances.get(OVER)).toBeUndefined();
-  expect(tasks.map((arns) => arns.length)).toEqual([1, 1]);
+  expect(tasks.map((arns) => arns.length)).toEqual([1, 1, 1]);
   const of = new Map([...outcomes].map(([key, o]) => [key, o.status === 'refused' ? o.why : o.status]));
   const lacking = [`begin/launch/${EMPTY}/0`, `begin/launch/${RESERVED}/1`];
   for (const { key } of [...BEGIN, ...END]) {
@@ -204,12 +212,13 @@ function expectOnce({ outcomes, observed, instances, tasks }: Story): void {
   expect(told('instance-launched')).toEqual([HOST, IDLE, KEPT]);
   expect(told('instance-ready')).toEqual([HOST, IDLE, KEPT]);
   expect(told('instance-ended')).toEqual([IDLE]);
-  expect(told('attempt-started')).toEqual([FIRST, SECOND]);
-  expect(told('attempt-ended')).toEqual([FIRST, SECOND]);
+  expect(told('attempt-started')).toEqual([FIRST, COPY, SECOND]);
+  expect(told('attempt-ended')).toEqual([FIRST, COPY, SECOND]);
   const ends = observed.flatMap((o) => (o.kind === 'attempt-ended' ? [[o.attempt, o.stopped, o.exitCode]] : []));
   expect(ends).toEqual(
     expect.arrayContaining([
       [FIRST, 'cancelled', null],
+      [COPY, 'superseded', null],
       [SECOND, null, 0],
     ]),
   );

@@ -49,7 +49,7 @@ async function cyclesWith(running: number): Promise<Counted> {
     return [new Map(world.tallies), world.executions - before];
   };
   try {
-    await world.carryOver();
+    await world.compact();
     await cycles(1);
     await changes(ENDING_AFTER_S[0]);
     const [calm, calmOnes] = await during(() => cycles(CYCLES));

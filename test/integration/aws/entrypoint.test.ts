@@ -23,7 +23,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ENTRY_POINT, SUPERSEDED_CODE } from '../../../lib/drivers/aws/fleet/entrypoint.ts';
 import { inputScript, outputScript } from '../../../lib/drivers/aws/fleet/staging.ts';
-import { placedInS3 } from '../../../lib/drivers/aws/fleet/placed.ts';
+import { placedInS3 } from '../../../lib/drivers/aws/fleet/job-files.ts';
 import { parseJobFile } from '../../../lib/domain/job-file/job-file.ts';
 import { awsCliIn } from '../../support/aws-cli.ts';
 import { describeOnMoto } from '../../support/moto.ts';
@@ -365,7 +365,7 @@ function withS3(
     });
 
     onBucket(
-      'keeps the checkpoint of a task that must give way, and the next attempt goes on from it',
+      'keeps the checkpoint of a preempted task, and the next attempt goes on from it',
       async (bench, bucket) => {
         const program = `echo "resumed $EBB_RESUMED $(cat "$EBB_CHECKPOINT_DIR/n" 2>/dev/null)"
         trap 'echo 41 >"$EBB_CHECKPOINT_DIR/n.tmp"; mv "$EBB_CHECKPOINT_DIR/n.tmp" "$EBB_CHECKPOINT_DIR/n"; exit 75' USR1
@@ -569,6 +569,41 @@ describe('the entrypoint, with what goes wrong', () => {
     const task = bench.run(sh('echo >"$EBB_CHECKPOINT_DIR/a"; exit 1'), SAVES);
     expect(await task.ended).toMatchObject({ code: 1 });
     expect(await bucket.keys(MARK)).toEqual([]);
+  });
+
+  const DONE = `s3://${BUCKET}/checkpoints/j1/main/0.done`;
+  const COPY = { ...SAVES, EBB_TASK_ATTEMPT: '2', EBB_COPY: '1', EBB_DONE: DONE, EBB_ORIGINAL_URI: CHECKPOINT };
+
+  onFolder('saves nothing of a copy, and has no grace for it', async (bench, bucket) => {
+    const program = sh(
+      `trap 'echo saving' USR1; echo x >"$EBB_CHECKPOINT_DIR/a"; echo up; while :; do sleep 0.1; done`,
+    );
+    const env = { ...COPY, EBB_CHECKPOINT_GRACE_S: '600', EBB_CHECKPOINT_PAUSE_S: '1' };
+    expect(await bench.run(program, env).stopWhenUp()).toMatchObject({ code: 143, stdout: 'up\n' });
+    expect(await bucket.keys()).toEqual([]);
+    expect(calls(bench)).toBe('');
+  });
+
+  onFolder(
+    'removes the checkpoint of an original whose copy succeeds, and ends it without another',
+    async (bench, bucket) => {
+      await bucket.put('checkpoints/j1/main/0/a', 'saved');
+      const script = 'echo x >"$EBB_CHECKPOINT_DIR/a"; echo up; while :; do sleep 0.1; done';
+      const original = { ...SAVES, EBB_DONE: DONE, EBB_CHECKPOINT_GRACE_S: '600' };
+      // Its program handles the signal, saves, and goes on.
+      const task = bench.run(sh(`trap 'echo saved' USR1; ${script}`), original);
+      expect(await bench.run(sh('exit 0'), COPY).ended).toMatchObject({ code: 0 });
+      expect(await bucket.keys()).toEqual(['checkpoints/j1/main/0.done']);
+      expect(await task.stopWhenUp()).toMatchObject({ code: 143, stdout: 'up\nsaved\n' });
+      expect(await bucket.keys()).toEqual(['checkpoints/j1/main/0.done']);
+    },
+  );
+
+  onFolder('saves an original whose copy did not succeed', async (bench, bucket) => {
+    expect(await bench.run(sh('exit 1'), COPY).ended).toMatchObject({ code: 1 });
+    const program = sh(`trap 'echo x >"$EBB_CHECKPOINT_DIR/a"; exit 75' USR1; echo up; while :; do sleep 0.1; done`);
+    expect(await bench.run(program, { ...SAVES, EBB_DONE: DONE }).stopWhenUp()).toMatchObject({ code: 75 });
+    expect(await bucket.keys()).toEqual(['checkpoints/j1/main/0/a', MARK]);
   });
 
   onFolder('leaves alone what a program saves to S3 by itself', async (bench, bucket) => {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lambdaClock } from '../../../lib/drivers/aws/lambda/clock.ts';
 import { awsFleet, type AwsFleetOnAws } from '../../../lib/drivers/aws/fleet/compose-fleet.ts';
 import { fleetEvent, noticeOf } from '../../../lib/drivers/aws/fleet/event-notices.ts';
-import { environmentKey, keptKey, markOf } from '../../../lib/drivers/aws/fleet/marks.ts';
+import { environmentKey, keptKey, markOf } from '../../../lib/drivers/aws/fleet/request-names.ts';
 import { Table } from '../../../lib/drivers/aws/store/dynamo-table.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { attemptId, effectKey, instanceId, type AttemptId } from '../../../lib/kernel/ids.ts';
@@ -187,6 +187,7 @@ describe('files of tasks on AWS', () => {
     expect(await ended(copy)).toMatchObject({
       exitCode: 0,
       stopped: 'superseded',
+      publisher: '21.1',
       detail: '21.1 publishes its outputs',
     });
     expect(readFileSync(object('results/who'), 'utf8')).toBe('1\n');
@@ -273,7 +274,7 @@ describe('files of tasks on AWS', () => {
     const attempt = await start('15.1', { command: ['true'], env: { A: 'b' } });
     const end = await ended(attempt);
     expect(end).toMatchObject({ exitCode: null });
-    expect(end?.detail).toMatch(/values of `env` could not be had/);
+    expect(end?.detail).toMatch(/values of `env` could not be read/);
   }, 120_000);
 
   it('say of an image for another processor what to do, and nothing of a program that fails by itself', async () => {

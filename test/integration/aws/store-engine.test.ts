@@ -86,7 +86,7 @@ describeOnLocalStack('the engine on the DynamoDB store', (on) => {
         `${JSON.stringify({ JOBS, cycles: bench.cycles.length, written, read, used: [...used] })}\n`,
       );
     }
-    // With the log carried over to the items, as it is once so many jobs are in it. docs/aws-store.md has the figures
+    // With the log compacted into items, as it is once so many jobs are in it. docs/aws-store.md has the figures
     // and what they cost.
     expect(written).toBeGreaterThan(2);
     expect(written).toBeLessThan(14);

@@ -118,7 +118,7 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     expect(await other.attempt(attemptId('j1.main.0.2'))).toEqual(ended(2));
     expect((await other.loadActive()).attempts).toEqual([running]);
     expect((await other.tasks(jobId('j1'))).map((t) => t.attempts)).toEqual([300]);
-    // So many commits, and what is in the log is carried over to the items.
+    // So many commits, and what is in the log is compacted into items.
     for (let n = 0; n < 100; n++) await store.commit(token, []);
     const { Items: items = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));
     const runs = items.filter((i) => i['sk']?.S?.startsWith('RUN#') === true && i['pk']?.S === 'J#j1');
@@ -144,7 +144,7 @@ describeOnLocalStack('DynamoDB store, limits', (on) => {
     const kept = await store.events(0, 100);
     expect(kept.map((e) => e.text)).toEqual(range(10).map((n) => `note ${623 + n}`));
     expect(await store.events(kept[3]?.sequence ?? 0, 100)).toEqual(kept.slice(4));
-    // Nothing is left to do, so commits are carried over to the items.
+    // Nothing is left to do, so commits are compacted into items.
     await store.loadActive();
     expect(await on.store(place).events(0, 100)).toEqual(kept);
     const { Items: items = [] } = await on.dynamodb().send(new ScanCommand({ TableName: place.table }));

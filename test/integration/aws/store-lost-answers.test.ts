@@ -57,7 +57,7 @@ function expectRepeatable(error: unknown): void {
 describe('DynamoDB store, lost answers', () => {
   it.each([
     ['some items', changes(4)],
-    ['so many items that it is carried over at once', largeChanges],
+    ['so many items that it is compacted at once', largeChanges],
   ])(
     'a commit of %s is applied once when an answer is lost, whether or not the request was carried out',
     async (_, of) => {
@@ -90,7 +90,7 @@ describe('DynamoDB store, lost answers', () => {
     const isDecided = new Promise<void>((resolve) => (decided = resolve));
     let writes = 0;
     const store = place.store(async ({ name, perform }) => {
-      // The first decides; all others carry over what was decided.
+      // The first decides; all others compact what was decided.
       if (name === 'UpdateItemCommand' && ++writes > 1) {
         decided();
         await gate;

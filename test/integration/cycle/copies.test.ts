@@ -56,6 +56,17 @@ const copying = (atS: number, n = 0): Deed => ({
     ),
 });
 
+/** A stop as a policy would decide it. */
+const stopByHand = (store: Store, { id }: Attempt): Promise<void> =>
+  recordByHand(
+    store,
+    `p-stop-${id}`,
+    () => ({
+      effects: [{ kind: 'stop', key: effectKey(`p-stop/${id}`), attempt: id, why: 'preempted', reason: 'gives way' }],
+    }),
+    after(2500),
+  );
+
 interface Happening {
   readonly atMs: EpochMs;
   readonly act: (store: Store, bench: EngineBench) => Promise<unknown>;
@@ -116,7 +127,12 @@ describe.each([
       'attempt-superseded',
     ]);
     const rows = (await bench.store.ledger({ job: J })).filter((r) => r.attempt === attempts[0]?.id);
-    expect(rows.map((r) => r.kind)).toEqual(['work']);
+    expect(rows.map((r) => r.kind)).toEqual(['speculative']);
+    const [cost] = await bench.store.costs('job');
+    const work = (await bench.store.ledger({ job: J })).filter((r) => r.attempt === attempts[1]?.id);
+    // What work alone would have cost on demand, without the original.
+    expect(cost?.onDemandUsd).toBeCloseTo(work[0]?.onDemandUsd ?? NaN, 12);
+    expect(cost?.speculativeUsd).toBeCloseTo(rows[0]?.usd ?? NaN, 12);
     expect(types.filter((t) => t === 'attempt-stopping')).toHaveLength(1);
   });
 
@@ -193,6 +209,38 @@ describe.each([
     });
     expect(outcomes(both.attempts)).toEqual(['failed', 'failed']);
     expect(both.job).toMatchObject({ state: 'failed', stages: [{ failed: 1, running: 0 }] });
+    expect(both.job.stateReason).toContain('exit code 1');
+  });
+
+  it.each(['lost', 'stopped'])('runs again where the original failed and the last copy is %s', async (how) => {
+    const end: Happening = {
+      atMs: after(2500),
+      act: async (store, bench) => {
+        const last = (await store.attempts(J))[1]!;
+        if (how === 'lost') bench.fleet.lose(last.instance);
+        else await stopByHand(store, last);
+      },
+    };
+    const env = { RUNTIME_S: '1200', COPY_RUNTIME_S: '5000', FAILURES: '1' };
+    const { attempts, wrong, job: done } = await run(copied(env), [copying(900), end], { stepped });
+    expect(wrong).toEqual([]);
+    expect(outcomes(attempts)).toEqual(['failed', how === 'lost' ? 'interrupted' : 'preempted', 'succeeded']);
+    expect(attempts[0]?.reason).toBe('exit code 1');
+    expect(done).toMatchObject({ state: 'succeeded', stateReason: null });
+  });
+
+  it('fails for its own reason where it fails again after its last copy was lost', async () => {
+    const lose: Happening = {
+      atMs: after(2500),
+      act: async (store, bench) => bench.fleet.lose((await store.attempts(J))[1]!.instance),
+    };
+    // The copy is the second try, which would have failed too.
+    const env = { RUNTIME_S: '1200', COPY_RUNTIME_S: '5000', FAILURES: '3' };
+    const { attempts, wrong, job: done } = await run(copied(env), [copying(900), lose], { stepped });
+    expect(wrong).toEqual([]);
+    expect(outcomes(attempts)).toEqual(['failed', 'interrupted', 'failed']);
+    expect(done).toMatchObject({ state: 'failed', stages: [{ failed: 1, waiting: 0, running: 0 }] });
+    expect(done.stateReason).toBe('stage main: task 0 failed with no retries left: exit code 1');
   });
 
   it('is cancelled with all its attempts', async () => {

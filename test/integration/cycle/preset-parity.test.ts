@@ -6,7 +6,7 @@ import type { RuntimeForecast } from '../../../lib/domain/forecast.ts';
 import type { StageKey } from '../../../lib/domain/forecasts.ts';
 import { planId } from '../../../lib/kernel/ids.ts';
 import { forecastTable, type ForecastTable, type OutlookForecast } from '../../../lib/market/forecast/forecast-data.ts';
-import { bidsAsked } from '../../../lib/policy/asks.ts';
+import { bidsAsked, poolsPriced } from '../../../lib/policy/asks.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import type { Bid } from '../../../lib/domain/pool.ts';
@@ -14,15 +14,18 @@ import type { Snapshot } from '../../../lib/domain/snapshot.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
 import { simulate } from '../../../lib/drivers/sim/simulation.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { plus, raw, seconds, ZERO_S } from '../../../lib/kernel/units.ts';
+import { epochMs, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
 import type { Stages } from '../../../lib/policy/contracts.ts';
 import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import type { Store } from '../../../lib/ports/store.ts';
+import { traceOf } from '../../../lib/market/price-steps.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { presetList, presetNamed } from '../../../lib/stages/registry.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
-import { job, resources, spec, stage } from '../../support/builders.ts';
+import { job, pool, resources, spec, stage } from '../../support/builders.ts';
 import { EngineBench, work } from '../../support/engine-bench.ts';
 import { after, mixedTrace, SAVES, START_MS } from '../../support/mixed-workload.ts';
+import { NO_BELIEFS } from '../../../bench/load/no-beliefs.ts';
 
 /**
  * One small scenario, in which the cheapest spot pool is taken away, decided by the engine in one process, by the cycle
@@ -90,7 +93,9 @@ function recorded(stages: Stages<Solver>, log: string[]): Stages<Solver> {
         const of = input.snapshot.running.find((r) => r.attempt.id === attempt);
         return of === undefined ? '?' : `stop ${name(of.attempt.job)}`;
       });
-      const moves = allotment.moves.map((m) => `move ${name(m.running.attempt.job)} to ${m.to ?? 'on-demand'}`);
+      const moves = allotment.moves.map(
+        (m) => `move ${name(m.running.attempt.job)} to ${JSON.stringify(m.to ?? 'on-demand')}`,
+      );
       log.push(`${at(input.snapshot)} plan: ${[...starts, ...stops, ...moves].sort().join(', ')}`);
       return allotment;
     },
@@ -160,6 +165,7 @@ async function simulated(preset: string): Promise<Outcome & { readonly scenes: r
           forecasts.market as OutlookForecast,
           snapshot.nowMs,
           bidsAsked(snapshot, asks, context.config),
+          poolsPriced(snapshot, own),
         );
         const data: Scene = { snapshot: asData(snapshot), runtime: new Map(forecasts.runtime), market };
         scenes.push(deserialize(serialize(data)) as Scene);
@@ -208,6 +214,7 @@ async function solvedAgain(preset: string, scenes: readonly Scene[]): Promise<re
       preset,
       solver,
       config: schedulerConfig.parse(SETTINGS),
+      beliefs: NO_BELIEFS,
       explains: false,
     });
   }
@@ -239,4 +246,38 @@ describe('every preset, and one that a user mixed', () => {
     },
     60_000,
   );
+});
+
+/** Spot at 0.05 USD per hour until the day before, then at 0.16, just below on-demand. */
+const dearNow = (): MarketTrace => {
+  const [startMs, endMs] = [raw(START_MS) - 7 * 86_400_000, raw(START_MS) + 7 * 86_400_000];
+  return traceOf({ name: 'dear now', startMs: epochMs(startMs), endMs: epochMs(endMs) }, [
+    {
+      type: pool().type,
+      zone: 'a',
+      onDemandUsdPerHour: 0.17,
+      prices: {
+        atMs: Float64Array.of(startMs, raw(START_MS) - 60_000),
+        usdPerHour: Float64Array.of(0.05, 0.16),
+      },
+      availability: { atMs: Float64Array.of(startMs), available: Uint8Array.of(1) },
+    },
+  ]);
+};
+
+describe('a job whose budget pays for spot at its mean price alone', () => {
+  it.each(['on-demand', 'ebbtide', 'fleet'])('ends alike in one process and in steps under %s', async (preset) => {
+    const ends = [false, true].map(async (stepped) => {
+      const bench = new EngineBench({ trace: dearNow(), startMs: START_MS, stepped, vcpus: VCPUS, preset });
+      const poor = jobOf({ name: 'poor', submittedS: 0, tasks: 1, runtimeS: 7200, deadlineS: null });
+      await bench.submit([{ ...poor, spec: { ...poor.spec, maxCostUsd: usd(0.11) } }]);
+      await bench
+        .drive({ withinS: 3600 })
+        .catch((error: unknown) => expect(String(error)).toContain('not done within'));
+      return (await bench.jobs()).map(({ state, stateReason }) => ({ state, stateReason }));
+    });
+    const [whole, steps] = await Promise.all(ends);
+    expect(steps).toEqual(whole);
+    expect(whole?.[0]?.state).toBe(preset === 'on-demand' ? 'failed' : 'pending');
+  });
 });

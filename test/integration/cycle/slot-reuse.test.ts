@@ -24,6 +24,7 @@ const short = (name: string, tasks: number, more: Partial<Job> = {}): Job =>
 
 interface Given {
   readonly reusesSlots: boolean;
+  readonly preset?: string;
   readonly vcpus?: number;
   readonly config?: Partial<SchedulerConfig>;
   readonly deeds?: readonly Deed[];
@@ -107,6 +108,17 @@ describe('places that short tasks leave', () => {
     expect(await givenOn(await run([budget], { reusesSlots: true }))).toEqual([]);
     const config = { maxUsdPerDay: 50 };
     expect(await givenOn(await run([short('j-many', 30)], { reusesSlots: true, config }))).toEqual([]);
+  });
+
+  it.each([
+    ['ebbtide', true],
+    ['spot-greedy', true],
+    ['fleet', false],
+    ['spot-fleet', false],
+  ])('are given on under %s: %s', async (preset, reuses) => {
+    const result = await run([short('j-many', 30)], { reusesSlots: true, preset });
+    expect((await result.bench.jobs()).every((j) => j.state === 'succeeded')).toBe(true);
+    expect((await givenOn(result)).length > 0).toBe(reuses);
   });
 
   it('are given to nobody while the disk is full', async () => {

@@ -1,12 +1,22 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { attemptId, effectKey, instanceId } from '../../../lib/kernel/ids.ts';
 import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { BID, CALM, endOf, ofKind, startOf, START_MS } from '../../contract/fleet.ts';
+import { layout } from '../../../lib/drivers/local/fleet/layout.ts';
 import type { LocalFleet } from '../../../lib/drivers/local/fleet/local-fleet.ts';
 import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';
 
@@ -83,6 +93,37 @@ describe('death of a supervisor', () => {
       expect(readFileSync(path, 'utf8')).toBe(text);
     }
     bench.fleet = bench.open();
+  });
+
+  it('between a claim and its report: no other attempt of the round publishes, and the next round does', async () => {
+    const i2 = instanceId('i-0002');
+    await bench.fleet.launch([launch, { ...launch, key: effectKey('launch/2'), instance: i2 }]);
+    const workdir = join(bench.dir, 'project');
+    mkdirSync(workdir);
+    // So many files that putting them back takes much longer than the kill.
+    const files = (n: number): string =>
+      `mkdir out; i=0; while [ $i -lt ${n} ]; do echo $0 > out/$i; i=$((i + 1)); done`;
+    const order = (number: number, round: number, on: typeof i1, n: number) => {
+      const attempt = attemptId(`1.${number}`);
+      const start = startOf(bench, { instance: on, attempt, program: { runtimeS: 0, exitCode: 0 } });
+      const task = { ...start.task, index: 1, number, round };
+      return { ...start, task, workdir, outputs: ['out/*'], command: ['sh', '-c', files(n), attempt] };
+    };
+    await bench.fleet.start([order(1, 1, i1, 3000)]);
+    const claim = layout.publisher(join(bench.dir, 'fleet'), { job: 'job', stage: 'main', index: 1 }, 1);
+    while (!existsSync(claim)) await new Promise((resolve) => setTimeout(resolve, 1));
+    process.kill(supervisorPid(), 'SIGKILL');
+    await bench.fleet.start([{ ...order(2, 1, i2, 3), role: 'copy' }]);
+    const seen = await bench.until('both ends', (s) => [a1, attemptId('1.2')].every((a) => endOf(s, a) !== undefined));
+    expect(endOf(seen, a1)).toMatchObject({ stopped: 'interrupted', detail: 'its instance was lost' });
+    expect(endOf(seen, attemptId('1.2'))).toMatchObject({ exitCode: 0, stopped: 'superseded', publisher: '1.1' });
+    await bench.fleet.start([order(3, 3, i2, 3000)]);
+    const again = await bench.until('the next round', (s) => endOf(s, attemptId('1.3')) !== undefined, 4000);
+    expect(endOf(again, attemptId('1.3'))).toMatchObject({ exitCode: 0, stopped: null });
+    const texts = new Set(
+      readdirSync(join(workdir, 'out')).map((name) => readFileSync(join(workdir, 'out', name), 'utf8')),
+    );
+    expect([...texts]).toEqual(['1.3\n']);
   });
 
   it('that never comes up: the instance failed, and costs nothing', async () => {

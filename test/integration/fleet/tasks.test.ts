@@ -80,6 +80,31 @@ describe('files of a task', () => {
     expect(readFileSync(file('who'), 'utf8')).toBe('copy\n');
   });
 
+  it('keeps the checkpoint of an original that lost a claim, for its task may run again', async () => {
+    const saving = 'echo saved > "$EBB_CHECKPOINT_DIR/state"; echo it > who';
+    const more = { outputs: ['who'], checkpoint: SAVES };
+    const first = { job: 'job', stage: 'main', index: 3, number: 2, round: 1 };
+    expect(await run(saving, { ...more, role: 'copy', task: first }, attemptId('3.2'))).toMatchObject({
+      stopped: null,
+    });
+    const original = { ...first, number: 1 };
+    expect(await run(saving, { ...more, task: original }, attemptId('3.1'))).toMatchObject({
+      exitCode: 0,
+      stopped: 'superseded',
+      publisher: '3.2',
+    });
+    const state = join(layout.checkpoints(join(bench.dir, 'fleet'), original), 'state');
+    expect(readFileSync(state, 'utf8')).toBe('saved\n');
+    const again = { ...original, number: 3, round: 3 };
+    const resumed = `test "$EBB_RESUMED" = 1 && cat "$EBB_CHECKPOINT_DIR/state" > who`;
+    expect(await run(resumed, { ...more, task: again }, attemptId('3.3'))).toMatchObject({
+      exitCode: 0,
+      stopped: null,
+    });
+    expect(readFileSync(file('who'), 'utf8')).toBe('saved\n');
+    expect(existsSync(state)).toBe(false);
+  });
+
   it('of an attempt that is told that it is superseded are not put back', async () => {
     await start('trap "echo late > who; exit 0" TERM; echo up; while :; do sleep 0.05; done', { outputs: ['who'] });
     await bench.until('its start', (seen) => ofKind(seen, 'attempt-started').length > 0);
@@ -87,6 +112,19 @@ describe('files of a task', () => {
     const seen = await bench.until('its end', (s) => endOf(s, a1) !== undefined, 2000);
     expect(endOf(seen, a1)).toMatchObject({ stopped: 'superseded' });
     expect(existsSync(file('who'))).toBe(false);
+  });
+
+  it.each([
+    ['when it is superseded', 'superseded', {}],
+    ['as a copy', 'preempted', { role: 'copy' }],
+  ] as const)('has no time to save %s', async (_, why, more) => {
+    const script = 'trap "echo saved > $EBB_CHECKPOINT_DIR/state" USR2; echo up; while :; do sleep 0.05; done';
+    // A grace of engine seconds that the test would not wait for.
+    await start(script, { checkpoint: { ...SAVES, graceS: seconds(100_000) }, ...more });
+    await bench.until('its start', (seen) => ofKind(seen, 'attempt-started').length > 0);
+    await bench.fleet.stop([{ key: effectKey('stop/1'), attempt: a1, instance: i1, why }]);
+    const seen = await bench.until('its end', (s) => endOf(s, a1) !== undefined, 2000);
+    expect(endOf(seen, a1)).toMatchObject({ stopped: why, exitSignal: 'SIGTERM', keptS: 0 });
   });
 
   it('fails, saying why, when an input is missing, an output was not made, or a path leads out', async () => {

@@ -87,7 +87,7 @@ describe('versions of a directory', () => {
     expect(ask<{ choices: unknown[] }>(dir, 'history').choices).toHaveLength(2);
     expect(ebb('models', 'use', '--rollback', '--dir', dir)).toMatchObject({
       status: 6,
-      stderr: expect.stringContaining('no choice to take back'),
+      stderr: expect.stringContaining('no choice to undo'),
     });
   });
 

@@ -14,7 +14,7 @@ const SEED = 3;
 const VCPUS = 16;
 
 describe('more tasks of one stage than there is room for', () => {
-  it('do not give way to one another: what runs is not stopped for the like of it', async () => {
+  it('are not preempted for one another: running work is not stopped for its like', async () => {
     const solver = deterministic(highsSolver(), 50);
     const jobs: WorkloadJob[] = [];
     for await (const job of (await openWorkload(WORKLOAD, { seed: SEED })).jobs()) jobs.push(job);

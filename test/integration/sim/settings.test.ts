@@ -69,18 +69,18 @@ interface Case {
   readonly expected: readonly (readonly [unknown, unknown])[];
 }
 
-const own =
-  (stage: 'plan' | 'queue' | 'value', policy: string, key: string) =>
-  (value: unknown): PresetSpec => ({ extends: 'ebbtide', [stage]: { policy, [key]: value } });
+const common =
+  (key: string, more: Partial<PresetSpec> = {}) =>
+  (value: unknown): PresetSpec => ({ extends: 'ebbtide', ...more, settings: { [key]: value } });
 
 const milp = (key: string, expected: Case['expected']): Case => ({
-  preset: own('plan', 'milp', key),
+  preset: (value) => ({ extends: 'ebbtide', plan: { policy: 'milp', [key]: value } }),
   setting: gangs,
   sees: firstGang,
   expected,
 });
 const safety = (policy: string): Case => ({
-  preset: own('value', policy, 'safetyQuantile'),
+  preset: common('safetyQuantile', { value: policy }),
   setting: dated,
   sees: beganOn,
   expected: [
@@ -98,12 +98,15 @@ const CASES: Readonly<Record<string, Case>> = {
     [20_000, 'the other two'],
     [1, 'large'],
   ]),
-  'lookAheadSlots: with a window the others follow later': milp('lookAheadSlots', [
-    [1, 'the other two'],
-    [6, 'large'],
-  ]),
+  'lookAheadSlots: with a window the others follow later': {
+    ...milp('solverGap', [
+      [1, 'the other two'],
+      [6, 'large'],
+    ]),
+    preset: common('lookAheadSlots'),
+  },
   'turnoverS: tasks share places where they follow one another soon': {
-    preset: own('queue', 'short-tasks-wait', 'turnoverS'),
+    preset: common('turnoverS'),
     setting: short,
     sees: severalEach,
     expected: [
@@ -116,11 +119,13 @@ const CASES: Readonly<Record<string, Case>> = {
   'safetyQuantile: the same with strict-priority': safety('strict-priority'),
 };
 
-describe('a setting of a policy', () => {
+describe('a setting of a policy or of a preset', () => {
   it.each(Object.entries(CASES))('%s', async (_, { preset, setting, sees, expected }) => {
     for (const [value, wanted] of expected) {
-      const { stages, asks } = presetNamed('mine', { mine: preset(value) });
-      expect([value, sees(await runOf(setting, { name: 'mine', stages, asks }))]).toEqual([value, wanted]);
+      const presets = { mine: preset(value) };
+      const { stages, asks, common: config } = presetNamed('mine', presets);
+      const under = { ...setting, config: { ...setting.config, ...config } };
+      expect([value, sees(await runOf(under, { name: 'mine', stages, asks }))]).toEqual([value, wanted]);
     }
   });
 });

@@ -1,13 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import { usd } from '../../../lib/kernel/units.ts';
 import { MIGRATIONS } from '../../../lib/drivers/local/store/sqlite-schema.ts';
 import { openSqliteStore, type SqliteStore } from '../../../lib/drivers/local/store/sqlite-store.ts';
-import { instance, job, ledgerRow, submission } from '../../contract/store-samples.ts';
+import { attempt, instance, job, ledgerRow, submission, task } from '../../contract/store-samples.ts';
 
 /** The version that gave numbers of the newest rows again once they had aged out. */
 const REUSING = 2;
@@ -73,4 +74,50 @@ describe('SQLite store, databases of earlier versions', () => {
     expect((await now.job(jobId('j4')))?.id).toBe('j4');
     await now.close();
   });
+
+  it('opens a file that an earlier version wrote, answers as that did, and goes on in it', async () => {
+    // Written by the program of version 7, with the answers of that program.
+    const fixture = (name: string): Buffer => gunzipSync(readFileSync(`test/fixtures/store/sqlite-v7.${name}.gz`));
+    writeFileSync(path.join(folder, 'ebb.db'), fixture('db'));
+    const answers = JSON.parse(fixture('json').toString()) as Readonly<Record<string, unknown>>;
+    const now = open();
+    const { costs, ...same } = await recordedAnswers(now);
+    expect(same).toEqual({ ...answers, costs: undefined });
+    // Nothing was told apart as speculative then, also not in the sums of what had aged out.
+    const costsThen = answers['costs'] as readonly (readonly object[])[];
+    expect(costs).toEqual(costsThen.map((rows) => rows.map((row) => ({ ...row, speculativeUsd: 0 }))));
+    expect(costsThen[0]).toContainEqual(expect.objectContaining({ key: '(aged out)', wastedUsd: 0.01 }));
+
+    const token = await now.takeLease('engine-2');
+    const superseded = ledgerRow({ instance: instanceId('i-1'), kind: 'speculative', usd: 0.02 });
+    await now.commit(token, [
+      { put: 'task', value: task('j1', 0, { attempts: 2, claimed: { by: null } }) },
+      { put: 'attempt', value: attempt('j1.main.0.2', { number: 2, role: 'copy', round: 1 }) },
+      { put: 'ledger', instance: instanceId('i-1'), value: [superseded] },
+    ]);
+    expect((await now.loadActive()).attempts.map((a) => a.role)).toEqual([undefined, 'copy']);
+    expect((await now.costs('owner')).map((r) => r.speculativeUsd)).toContain(0.02);
+    await now.close();
+  });
 });
+
+/** What was asked when the file was written, as plain JSON. */
+async function recordedAnswers(store: SqliteStore): Promise<Record<string, unknown>> {
+  const { cursors, ...active } = await store.loadActive();
+  const answers = {
+    active,
+    cursors: [...cursors],
+    jobs: (await store.jobs({}, 100, null)).items,
+    submitted: [...(await store.submitted(['key-old', 'key-1', 'key-2']))],
+    tasks: await store.tasks(jobId('j1')),
+    attempts: await store.attempts(jobId('j1')),
+    instances: (await store.instances(null, 500, null)).items,
+    plans: (await store.plans(5, null)).items,
+    explanations: [await store.explanation(jobId('j1')), await store.explanation(jobId('j3'))],
+    ledger: await store.ledger('all'),
+    costs: [await store.costs('job'), await store.costs('owner'), await store.costs('pool')],
+    events: await store.events(0, 1000),
+    memory: [...(await store.memory(''))],
+  };
+  return JSON.parse(JSON.stringify(answers)) as Record<string, unknown>;
+}

@@ -32,7 +32,7 @@ const arbitraryAttempts = fc
       lasts: fc.integer({ min: 0, max: 6 * HOUR }),
       cpus: fc.integer({ min: 1, max: 4 }),
       keptS: fc.integer({ min: 0, max: 6 * 3600 }),
-      outcome: fc.constantFrom('succeeded' as const, 'interrupted' as const, 'failed' as const),
+      outcome: fc.constantFrom('succeeded' as const, 'interrupted' as const, 'failed' as const, 'superseded' as const),
     }),
     { maxLength: 12 },
   )
@@ -179,6 +179,23 @@ describe('attribution of an instance to those who used it', () => {
     expect(rows.map((r) => [r.kind, Number(r.usd.toFixed(9)), r.owner])).toEqual([
       ['work', 0.5, 'tester'],
       ['idle', 0.5, 'tester'],
+    ]);
+  });
+
+  it('tells superseded running apart, and calls all waste that a lost copy ran', () => {
+    const ended = { state: 'ended', startedMs: epochMs(0), endedMs: epochMs(HOUR), keptS: seconds(2700) } as const;
+    const on = resources(1);
+    const rows = rowsOf(billOf([[HOUR, 1]]), [
+      attempt({ ...ended, outcome: 'succeeded', resources: on }),
+      attempt({ ...ended, index: 1, outcome: 'superseded', resources: on }),
+      attempt({ ...ended, index: 2, state: 'stopping', endedMs: null, outcome: null, supersededBy: attemptId('a-1') }),
+      attempt({ ...ended, index: 3, role: 'copy', outcome: 'interrupted', resources: on }),
+    ]);
+    expect(rows.map((r) => [r.kind, Number(r.usd.toFixed(9))])).toEqual([
+      ['work', 0.25],
+      ['speculative', 0.25],
+      ['speculative', 0.25],
+      ['wasted', 0.25],
     ]);
   });
 

@@ -2,149 +2,86 @@ import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { noSolver } from '../../../bench/load/no-solver.ts';
 import { discrepancies, EngineBench } from '../../support/engine-bench.ts';
-import { CANCELLED, mixedDeeds, mixedJobs, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
-import { randomStream, type Uniform } from '../../../lib/kernel/random.ts';
-import { raw } from '../../../lib/kernel/units.ts';
-import { brokenConstraint } from '../../../lib/domain/constraints.ts';
-import { fits, minusResources } from '../../../lib/domain/resources.ts';
-import { unsolved, type Placement, type Purchase } from '../../../lib/domain/plan.ts';
-import { instanceParts } from '../../../lib/domain/snapshot.ts';
-import type { Contract } from '../../../lib/policy/policy.ts';
-import type { Stages } from '../../../lib/policy/contracts.ts';
-import type { Solver } from '../../../lib/policy/solver.ts';
+import { CANCELLED, mixedDeeds, mixedJobs, START_MS } from '../../support/mixed-workload.ts';
+import { namedInstances, randomStages, type Targets } from '../../support/random-stages.ts';
+import { job, resources, spec, stage } from '../../support/builders.ts';
+import { work } from '../../support/engine-bench.ts';
+import { randomStream } from '../../../lib/kernel/random.ts';
+import { epochMs, mib, milliCpu, raw, type EpochMs } from '../../../lib/kernel/units.ts';
+import type { Attempt, Job } from '../../../lib/domain/job.ts';
+import type { Instance } from '../../../lib/domain/instance.ts';
+import { fits, NO_RESOURCES, plusResources } from '../../../lib/domain/resources.ts';
+import { poolParts } from '../../../lib/domain/pool.ts';
+import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 
-/** Probabilities of what a random policy does at each choice that it has. */
-interface Drawn {
-  readonly starts: number;
-  readonly preempts: number;
-  readonly places: number;
-  readonly buys: number;
-  readonly releases: number;
-}
+const DAY_MS = 86_400_000;
+const market = (name: string, zone: string, [vcpus, gib, usd]: readonly [number, number, number]): SpotMarket => ({
+  type: {
+    name,
+    family: name.split('.')[0] ?? name,
+    generation: 5,
+    arch: 'x86_64',
+    capacity: { cpu: milliCpu(vcpus * 1000), memory: mib(gib * 1024), gpus: 0, disk: mib(100_000) },
+  },
+  zone,
+  onDemandUsdPerHour: 3 * usd,
+  prices: { atMs: Float64Array.of(raw(START_MS) - DAY_MS), usdPerHour: Float64Array.of(usd) },
+  availability: {
+    atMs: Float64Array.of(raw(START_MS) - DAY_MS, raw(START_MS) + 720_000, raw(START_MS) + 1_800_000),
+    available: zone === 'a' ? Uint8Array.of(1, 0, 1) : Uint8Array.of(1, 1, 1),
+  },
+});
+/** Types of which one has little memory for its vCPUs, and one few vCPUs for its memory. */
+const trace = traceOf(
+  { name: 'random', startMs: epochMs(raw(START_MS) - DAY_MS), endMs: epochMs(raw(START_MS) + DAY_MS) },
+  [
+    market('c5.xlarge', 'a', [4, 8, 0.04]),
+    market('c5.xlarge', 'b', [4, 8, 0.06]),
+    market('c5.2xlarge', 'b', [8, 4, 0.1]),
+    market('r5.large', 'b', [2, 16, 0.05]),
+  ],
+);
 
-const pick = <T>(draw: Uniform, of: readonly T[]): T | undefined => of[Math.floor(draw() * of.length)];
+/** Tasks that want memory more than vCPUs, beside the mixed ones. */
+const jobs = (): Job[] => [
+  ...mixedJobs(),
+  job({
+    name: 'j-large',
+    submittedMs: START_MS,
+    spec: spec({ name: 'large', stages: [stage({ tasks: 5, env: work(900), resources: resources(0.5, 3000) })] }),
+  }),
+];
 
-/** Starts any part of any group on any of its offers; stops any best-effort task that runs. */
-function randomPlan(draw: Uniform, { starts, preempts }: Drawn): Contract<'plan'> {
-  return (input) => {
-    const { snapshot, offers } = input;
-    const chosen = snapshot.groups.flatMap((group) => {
-      const offer = pick(
-        draw,
-        (offers.get(group.id)?.offers ?? []).filter((o) => o.opens === undefined),
-      );
-      if (offer === undefined || draw() >= starts) return [];
-      const count = group.stage.gang ? group.count : 1 + Math.floor(draw() * group.count);
-      const option = { group: group.id, offer, slot: 0, startMs: snapshot.nowMs, worthUsd: 1, costUsd: 0.1 };
-      return [{ option, count, reason: 'drawn' }];
-    });
-    const startsOf = new Map(chosen.map((s) => [s.option.group, s.count]));
-    const stopped = snapshot.running.filter(
-      (r) => r.class === 'best-effort' && r.attempt.state === 'running' && draw() < preempts,
-    );
-    return Promise.resolve({
-      starts: chosen,
-      deferred: [],
-      preemptions: stopped.map((r) => ({ attempt: r.attempt.id, reason: 'drawn' })),
-      moves: [],
-      waits: snapshot.groups.flatMap((g) => {
-        const count = g.count - (startsOf.get(g.id) ?? 0);
-        return count === 0 ? [] : [{ group: g.id, count, why: 'capacity' as const, detail: 'drawn' }];
-      }),
-      solve: unsolved(0),
-    });
-  };
-}
-
-/** Any host that is allowed and has room, gangs whole or not at all. */
-const randomPlace =
-  (draw: Uniform, { places }: Drawn): Contract<'place'> =>
-  (tasks, hosts) => {
-    const free = new Map(hosts.map((h) => [h, h.free]));
-    const placed: Placement[] = [];
-    const units = Map.groupBy(tasks, (t) => t.gang ?? t);
-    for (const unit of units.values()) {
-      if (draw() >= places) continue;
-      const before = new Map(free);
-      const own: Placement[] = [];
-      for (const t of unit) {
-        const fitting = hosts.filter((h) => t.allowed(h) && fits(t.need, free.get(h) ?? h.free));
-        const host = pick(draw, fitting);
-        if (host === undefined) break;
-        free.set(host, minusResources(free.get(host) ?? host.free, t.need));
-        own.push({ task: t.task, group: t.group, on: host.on, reason: 'drawn' });
-      }
-      if (own.length === unit.length) placed.push(...own);
-      else for (const [h, f] of before) free.set(h, f);
-    }
-    return placed;
-  };
-
-/** Buys for any part of the leftovers, on any of their offers within the vCPU limit; gives any idle instance back. */
-const randomScale =
-  (draw: Uniform, { buys, releases }: Drawn): Contract<'scale'> =>
-  ({ snapshot, leftovers, offers, used }) => {
-    const pools = new Map(snapshot.pools.filter((v) => v.open && v.quote !== null).map((v) => [v.pool.id, v.pool]));
-    let vcpus = snapshot.limits.vcpus;
-    for (const { pool } of snapshot.instances.values()) vcpus -= raw(pool.type.capacity.cpu) / 1000;
-    const bought = new Map<string, Purchase>();
-    for (const { group, option } of leftovers) {
-      if (group.stage.gang || draw() >= buys) continue;
-      const offer = pick(draw, [option.offer, ...(offers.get(group.id)?.offers ?? [])]);
-      const pool = offer === undefined ? undefined : pools.get(offer.pool);
-      if (offer === undefined || pool === undefined || brokenConstraint(group.stage.constraints, pool) !== null)
-        continue;
-      const cpus = raw(pool.type.capacity.cpu) / 1000;
-      if (cpus > vcpus) continue;
-      vcpus -= cpus;
-      const key = `${offer.pool} ${JSON.stringify(offer.bid)}`;
-      const count = 1 + (bought.get(key)?.count ?? 0);
-      bought.set(key, { pool: offer.pool, bid: offer.bid, count, reason: 'drawn' });
-    }
-    const idle = instanceParts(snapshot).idle.filter(
-      ({ instance: { id, state } }) =>
-        (state === 'ready' || state === 'starting') && !used.has(id) && draw() < releases,
-    );
-    return {
-      purchases: [...bought.values()],
-      releases: idle.map(({ instance }) => ({ instance: instance.id, reason: 'drawn' })),
-    };
-  };
-
-const drawnStages =
-  (seed: number, drawn: Drawn) =>
-  (of: Stages<Solver>): Stages<Solver> => {
-    const draw = randomStream(seed, 'random-policy');
-    return { ...of, plan: randomPlan(draw, drawn), place: randomPlace(draw, drawn), scale: randomScale(draw, drawn) };
-  };
-
-const VCPUS = 12;
+const VCPUS = 24;
 const HOURS = 6;
 const often = fc.double({ min: 0.3, max: 1, noNaN: true });
+const seldom = fc.constantFrom(0, 0.02, 0.1);
 
-it('a random legal policy breaks no invariant of the cycle', async () => {
-  const seen = { starts: 0, launches: 0, releases: 0, stops: 0, finished: 0 };
+it('random legal policies of all stages break no invariant of the cycle', async () => {
+  const seen = {
+    ...{ starts: 0, launches: 0, releases: 0, finished: 0, boundByMoney: 0, gangs: 0, large: 0 },
+    ...{ preempted: 0, moved: 0, movedToNamed: 0, copies: 0, superseded: 0, ahead: 0, types: new Set<string>() },
+  };
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 1e6 }),
       fc.record({
-        starts: often,
-        places: often,
-        buys: often,
-        releases: often,
-        preempts: fc.constantFrom(0, 0, 0.02, 0.1),
+        ...{ starts: often, places: often, buys: often, releases: often },
+        ...{ preempts: seldom, moves: seldom, copies: seldom, waits: fc.double({ min: 0, max: 0.7, noNaN: true }) },
       }),
-      async (seed, drawn) => {
+      fc.constantFrom(0.15, 1),
+      async (seed, drawn, maxUsdPerDay) => {
+        const targets: Targets = new Map();
+        const draw = randomStream(seed, 'random-policy');
         const bench = new EngineBench({
-          trace: mixedTrace,
+          trace,
           startMs: START_MS,
-          config: { refundRule: 'none', maxUsdPerDay: MOST_USD },
+          config: { refundRule: 'none', maxUsdPerDay },
           vcpus: VCPUS,
           solver: noSolver,
-          stages: drawnStages(seed, drawn),
+          stages: (of) => randomStages(of, { draw, drawn, targets }),
         });
-        const jobs = mixedJobs().filter((j) => j.spec.stages.every((s) => !s.gang));
-        await bench.submit(jobs);
+        await bench.submit(jobs());
         let late = false;
         try {
           await bench.drive({ deeds: mixedDeeds(), withinS: HOURS * 3600 });
@@ -154,47 +91,105 @@ it('a random legal policy breaks no invariant of the cycle', async () => {
           late = true;
         }
         if (!late) expect(await discrepancies(bench)).toEqual([]);
-        for (const [task, times] of bench.completions()) expect([task, times]).toEqual([task, 1]);
-        await expectAccounted(bench);
-        for (const { type } of await bench.store.events(0, 100_000)) {
-          if (type === 'attempt-starting') seen.starts++;
-          if (type === 'instance-requested') seen.launches++;
-          if (type === 'attempt-stopping') seen.stops++;
-        }
-        seen.releases += (await bench.store.instances(null, 1000, null)).items.filter(
-          (i) => i.endCause === 'released',
-        ).length;
+        const attempts = await attemptsOf(bench);
+        await expectAccounted(bench, { attempts, maxUsdPerDay });
+        expectTargets(attempts, targets);
+        const done = attempts.filter((a) => a.job !== CANCELLED && a.outcome !== null);
+        const named = namedInstances(targets);
+        const moved = done.filter((a) => a.outcome === 'preempted' && a.goesTo !== undefined);
+        const isAt = (a: Attempt): boolean =>
+          attempts.some((b) => isSameTask(a, b) && b.number === a.number + 1 && b.instance === a.goesTo);
+        seen.moved += moved.filter(isAt).length;
+        seen.movedToNamed += moved.filter((a) => isAt(a) && named.has(a.id)).length;
+        seen.preempted += done.filter((a) => a.outcome === 'preempted' && a.goesTo === undefined && !isGang(a)).length;
+        seen.copies += attempts.filter((a) => a.role === 'copy').length;
+        seen.superseded += done.filter((a) => a.outcome === 'superseded').length;
+        seen.gangs += done.filter((a) => isGang(a) && a.outcome === 'succeeded').length;
+        seen.large += done.filter((a) => a.job === 'j-large' && a.outcome === 'succeeded').length;
+        seen.starts += attempts.length;
+        const instances = (await bench.store.instances(null, 1000, null)).items;
+        seen.launches += instances.length;
+        seen.releases += instances.filter((i) => i.endCause === 'released').length;
+        for (const { pool, launchedMs } of instances) if (launchedMs !== null) seen.types.add(poolParts(pool).type);
+        const events = await bench.store.events(0, 100_000);
+        const isReached = events.some((e) => e.type === 'spending-limit' && e.data['percent'] === 100);
+        seen.ahead += events.filter((e) => e.type === 'instance-requested' && e.text.includes('drawn ahead')).length;
+        seen.boundByMoney += isReached ? 1 : 0;
         seen.finished += late ? 0 : 1;
       },
     ),
     { seed: 20260520, numRuns: 25, endOnFailure: true },
   );
-  expect(Math.min(seen.starts, seen.launches, seen.releases, seen.stops, seen.finished)).toBeGreaterThan(5);
-}, 120_000);
+  const { types, ...counts } = seen;
+  expect([...types].sort()).toEqual(['c5.2xlarge', 'c5.xlarge', 'r5.large']);
+  for (const [what, count] of Object.entries(counts)) expect([what, count > 3]).toEqual([what, true]);
+}, 180_000);
 
-const MOST_USD = 0.2;
+const isSameTask = (a: Attempt, b: Attempt): boolean => a.job === b.job && a.stage === b.stage && a.index === b.index;
+const isGang = ({ job: id }: Attempt): boolean => id === 'j-gang';
+const attemptsOf = async (bench: EngineBench): Promise<readonly Attempt[]> =>
+  (await Promise.all((await bench.jobs()).map((j) => bench.store.attempts(j.id)))).flat();
 
-/** No instance is ever overfull, no task has two live attempts, no bill is over the limit, and jobs are conserved. */
-async function expectAccounted(bench: EngineBench): Promise<void> {
-  const attempts = (await Promise.all((await bench.jobs()).map((j) => bench.store.attempts(j.id)))).flat();
-  for (const own of Map.groupBy(attempts, (a) => `${a.job}/${a.stage}/${a.index}`).values()) {
-    const inOrder = [...own].sort((a, b) => a.number - b.number);
-    inOrder.forEach((a, i) => {
-      const next = inOrder[i + 1];
-      if (next !== undefined) expect(raw(a.endedMs ?? next.placedMs)).toBeLessThanOrEqual(raw(next.placedMs));
-      if (next !== undefined) expect(a.outcome).not.toBe('succeeded');
-    });
+/** Attempts that stop for a named instance go there, and to no other. Where a task has several, one of them moves. */
+function expectTargets(attempts: readonly Attempt[], targets: Targets): void {
+  const named = namedInstances(targets);
+  for (const attempt of attempts) {
+    const { id, goesTo } = attempt;
+    if (goesTo === undefined || !named.has(id)) continue;
+    const overlaps = (a: Attempt): boolean => isSameTask(a, attempt) && livesAt(a, attempt.placedMs);
+    const beside = attempts.filter((a) => a.id !== id && overlaps(a));
+    const isAsked = [attempt, ...beside].some((a) => named.get(a.id) === goesTo || !named.has(a.id));
+    expect([id, isAsked]).toEqual([id, true]);
   }
-  for (const [, own] of Map.groupBy(attempts, (a) => a.instance)) {
-    for (const { placedMs } of own) {
-      const there = own.filter(
-        (a) => raw(a.placedMs) <= raw(placedMs) && (a.endedMs === null || raw(a.endedMs) > raw(placedMs)),
-      );
-      expect(there.reduce((n, a) => n + raw(a.resources.cpu), 0)).toBeLessThanOrEqual(4000);
+}
+
+const livesAt = ({ placedMs, endedMs }: Attempt, at: EpochMs): boolean =>
+  raw(placedMs) <= raw(at) && (endedMs === null || raw(endedMs) > raw(at));
+
+/** Spent until an instant, at the mean price of each instance. */
+const spentBy =
+  (instances: readonly Instance[]) =>
+  (at: EpochMs): number =>
+    instances.reduce((sum, { launchedMs, endedMs, costUsd }) => {
+      if (launchedMs === null || endedMs === null || costUsd === null) return sum;
+      const [from, to] = [raw(launchedMs), Math.max(raw(endedMs), raw(launchedMs) + 1)];
+      return sum + raw(costUsd) * Math.min(1, Math.max(0, (raw(at) - from) / (to - from)));
+    }, 0);
+
+/**
+ * No instance is ever overfull in any resource, attempts of a task live side by side only as copies and never on one
+ * instance, nothing begins once the limit on money is used up, and jobs are conserved.
+ */
+async function expectAccounted(
+  bench: EngineBench,
+  { attempts, maxUsdPerDay }: { readonly attempts: readonly Attempt[]; readonly maxUsdPerDay: number },
+): Promise<void> {
+  for (const own of Map.groupBy(attempts, (a) => `${a.job}/${a.stage}/${a.index}`).values()) {
+    expect(own.filter((a) => a.outcome === 'succeeded').length).toBeLessThan(2);
+    for (const a of own) {
+      const beside = own.filter((b) => b.number < a.number && livesAt(b, a.placedMs));
+      if (a.role !== 'copy') expect([a.id, beside.map((b) => b.id)]).toEqual([a.id, []]);
+      expect(beside.map((b) => b.instance)).not.toContain(a.instance);
     }
   }
-  const usd = (await bench.store.ledger('all')).reduce((sum, row) => sum + row.usd, 0);
-  expect(usd).toBeLessThanOrEqual(MOST_USD + 1e-6);
+  const capacity = new Map(trace.pools.map((p) => [p.id, p.type.capacity]));
+  const poolOf = new Map((await bench.store.instances(null, 1000, null)).items.map((i) => [i.id, i.pool]));
+  for (const [instance, own] of Map.groupBy(attempts, (a) => a.instance)) {
+    const whole = capacity.get(poolOf.get(instance) ?? trace.pools[0]?.id ?? ('' as never)) ?? NO_RESOURCES;
+    for (const { placedMs } of own) {
+      const there = own
+        .filter((a) => livesAt(a, placedMs))
+        .reduce((n, a) => plusResources(n, a.resources), NO_RESOURCES);
+      expect([instance, fits(there, whole)]).toEqual([instance, true]);
+    }
+  }
+  const spentUsd = spentBy((await bench.store.instances(null, 1000, null)).items);
+  // What runs goes on, however long it takes; nothing is bought or begins once the limit is used up.
+  for (const a of attempts) expect([a.id, spentUsd(a.placedMs) <= maxUsdPerDay + 1e-6]).toEqual([a.id, true]);
+  for (const [task, times] of bench.completions()) {
+    const isCopied = attempts.some((a) => a.role === 'copy' && `${a.job}/${a.stage}/${a.index}` === task);
+    if (!isCopied) expect([task, times]).toEqual([task, 1]);
+  }
   for (const j of await bench.jobs()) {
     for (const s of j.stages) expect(s.waiting + s.running + s.succeeded + s.failed + s.cancelled).toBe(s.nextFresh);
     if (j.id === CANCELLED) expect(['cancelled', 'running', 'pending', 'cancelling']).toContain(j.state);

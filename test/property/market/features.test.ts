@@ -226,7 +226,7 @@ function rowOf(features: MarketFeatures, nowMs: number, bidAbove: number): Float
   return row;
 }
 
-describe('features of the pre-emption forecast', () => {
+describe('features of the preemption forecast', () => {
   it('as prices stream in, equal what their definitions say of the whole history', () => {
     let rows = 0;
     let pastTheWeek = 0;

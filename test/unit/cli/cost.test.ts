@@ -3,13 +3,13 @@ import type { CostReport, CostRowView, JobList } from '../../../lib/api/schemas.
 import { cost } from '../../../lib/cli/actions/inventory.ts';
 import type { Client } from '../../../lib/cli/client.ts';
 import type { Context } from '../../../lib/cli/context.ts';
-import { HEALTH, jobOf } from './views.ts';
+import { HEALTH, jobOf, moneyOf } from './views.ts';
 import { PLAIN } from '../../support/run-ebb.ts';
 
 const NOW = HEALTH.now;
 
 it('cost names every job, on whatever page of the jobs it is', async () => {
-  const money = { workUsd: 1, wastedUsd: 0, idleUsd: 0, totalUsd: 1, onDemandUsd: 2, instanceHours: 1 };
+  const money = moneyOf({ workUsd: 1, totalUsd: 1, onDemandUsd: 2, instanceHours: 1 });
   const rows: CostRowView[] = ['j-new', 'j-old', '(aged out)'].map((key) => ({ key, ...money }));
   const pages: Record<string, JobList> = {
     first: { items: [jobOf({ id: 'j-new', name: 'young' })], next: 'second', asOf: NOW },

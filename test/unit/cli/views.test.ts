@@ -30,6 +30,15 @@ describe('tables', () => {
     expect(lines[1]).toContain('3/7, 2 running');
   });
 
+  it('cost: tells attempts beside the first to succeed apart, where there are any', () => {
+    const money = { workUsd: 2, wastedUsd: 0.5, speculativeUsd: 0.25, idleUsd: 0.5, totalUsd: 3.25, onDemandUsd: 12 };
+    const total = moneyOf(money);
+    const rows = [{ key: 'ada', ...total }];
+    const shown = costTable(PLAIN, { by: 'owner', asOf: NOW, rows, next: null, total });
+    expect(shown).toMatch(/WASTED +SPECULATIVE +IDLE/);
+    expect(shown).toMatch(/^ada +\$2\.00 +\$0\.5000 +\$0\.2500 +\$0\.5000 +\$3\.25 +\$12\.00 +73%/m);
+  });
+
   it('cost: has a total and what was saved', () => {
     const row = { key: 'ada', ...moneyOf({ workUsd: 2, wastedUsd: 0.5, idleUsd: 0.5, totalUsd: 3, onDemandUsd: 12 }) };
     const { key: _, ...total } = row;
@@ -224,7 +233,7 @@ describe('the closing summary', () => {
     elapsedS: 9000,
   };
 
-  it('counts interruptions apart from pre-emptions and failures, and only lost work as redone', () => {
+  it('counts interruptions apart from preemptions and failures, and only lost work as redone', () => {
     expect(figures(result)).toMatchObject({ interruptions: 1, preemptions: 1, failures: 1, redoneS: 120, saved: 0.75 });
     expect(figures(result)).toMatchObject({ instancesLost: 1, tasksMoved: 1, savedWithoutRefunds: 0.7 });
   });
@@ -237,7 +246,7 @@ describe('the closing summary', () => {
       /^cost +\$1\.00 \(\$0\.3000 of it starting up and idle\), after refunds of \$0\.2000 for .*first hour$/m,
     );
     expect(shown).toMatch(/^on on-demand +\$4\.00: 75% saved \(without refunds 70%\)$/m);
-    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 pre-emption, 1 failed attempt$/m);
+    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 preemption, 1 failed attempt$/m);
     expect(shown).toMatch(/^wasted work +\$0\.1000, 2m 00s done again$/m);
   });
 

@@ -65,6 +65,7 @@ export const jobOf = (of: Partial<JobView> = {}): JobView => ({
 export const moneyOf = (of: Partial<CostReport['total']> = {}): CostReport['total'] => ({
   workUsd: 0,
   wastedUsd: 0,
+  speculativeUsd: 0,
   idleUsd: 0,
   totalUsd: 0,
   onDemandUsd: 0,

@@ -124,6 +124,17 @@ describe('a copy that has no room', () => {
     expect(await reasonOf({ instances: alone, ...asking(copy({ to: low })) })).toContain('below the price');
   });
 
+  it('is not asked for in vain: where outputs are claimed, or the image cannot claim', async () => {
+    const of = slow();
+    const by = attemptId('j-slow.main.0.1');
+    expect(await reasonOf({ tasks: [{ ...task(of, 1), claimed: { by } }] }, of)).toBe(
+      'no copy: j-slow.main.0.1 has claimed the outputs, so that a copy could not publish its own (it is slow)',
+    );
+    expect(await reasonOf({ tasks: [{ ...task(of, 1), claimed: { by: null } }] }, of)).toContain('another attempt has');
+    const old = { ...of, stages: of.stages.map((s) => ({ ...s, noCopies: 'an old AWS CLI' })) };
+    expect(await reasonOf({}, old)).toBe('no copy: an old AWS CLI (it is slow)');
+  });
+
   it('never takes the room of a start', async () => {
     const waits = jobOf('j-waits', { waiting: 1 }, { resources: resources(4) });
     const of = slow();
@@ -258,6 +269,23 @@ describe('an attempt whose task has a copy', () => {
   it('moves with it, as one task', async () => {
     const { plan } = await decided({ ...pair(), moves: [{ attempt: SLOW, reason: 'its deadline' }] });
     expect(stops(plan)).toEqual([
+      [SLOW, 'i-d'],
+      ['a-copy', 'i-d'],
+    ]);
+  });
+
+  it('moves once where a policy moves both: one instance is bought, and the original has the target', async () => {
+    const both = [
+      { attempt: 'a-copy', reason: 'its deadline' },
+      { attempt: SLOW, reason: 'its deadline' },
+    ];
+    const noRoom = { instances: [host('i-slow', spot), host('i-2', spot)], moves: both };
+    const { plan } = await decided({ ...pair(), ...noRoom });
+    expect(launches(plan)).toHaveLength(1);
+    expect(stops(plan)).toEqual([]);
+    const ready = await decided({ ...pair(), moves: both });
+    expect(launches(ready.plan)).toEqual([]);
+    expect(stops(ready.plan)).toEqual([
       [SLOW, 'i-d'],
       ['a-copy', 'i-d'],
     ]);

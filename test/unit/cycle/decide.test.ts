@@ -266,8 +266,8 @@ describe('short tasks that wait for a place that others have', () => {
       [
         3,
         'capacity',
-        'it waits its turn on places of other short tasks, which run, start or are bought',
-        'nothing: it starts when one of these places comes free',
+        'it waits to reuse a slot of other short tasks, which run, start or are bought',
+        'nothing: it starts when one of these slots comes free',
       ],
     ]);
     const fleet = await decided({ ...scene, queue: eachItsPlace });

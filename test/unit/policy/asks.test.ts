@@ -2,13 +2,14 @@ import { describe, expect, it } from '@jest/globals';
 import { Doubles } from '../../../lib/domain/distribution.ts';
 import { pInterruptedWithin } from '../../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { Bid, Pool } from '../../../lib/domain/pool.ts';
+import { bidNumber, type Bid, type Pool } from '../../../lib/domain/pool.ts';
 import { raw, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { Stages } from '../../../lib/policy/contracts.ts';
 import type { Solver } from '../../../lib/policy/solver.ts';
 import { forecastTable, tabledForecast } from '../../../lib/market/forecast/forecast-data.ts';
 import { tabulate } from '../../../lib/stages/appraise/curve-table.ts';
 import { presetNamed } from '../../../lib/stages/registry.ts';
+import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
 import { bidsAsked, onlyAsked, type Asks, type BoundAsks } from '../../../lib/policy/asks.ts';
 import { config, exponential, instance, market, NOW, pool, view } from '../../support/decision-world.ts';
 import { job, snapshot } from '../../support/builders.ts';
@@ -23,9 +24,12 @@ const onDemand = pool({ option: 'on-demand' });
 const pools = [view(spot, 0.03), view(other, 0.04), view(unpriced, null), view(onDemand, 0.1)];
 const held = instance('i-held', other, { bid: usdPerHour(0.07) });
 const scene = snapshot({ nowMs: NOW, pools, instances: new Map([[held.instance.id, held]]) });
+const capacity = { ...exponential(0.1), by: 'observed' };
 const whole: MarketForecast = {
   ...market(pools, () => exponential(0.1)),
   meanPrice: () => usdPerHour(0.05),
+  capacity: () => capacity,
+  drivers: () => null,
 };
 const asking = (asks: Asks, policy = 'curious', of: MarketForecast = whole): MarketForecast =>
   onlyAsked(of, { policy, asks }, { snapshot: scene, config: config() });
@@ -42,6 +46,9 @@ describe('a forecast as one policy may ask it', () => {
     expect(all.expectedPrice(spot, NOW)).toEqual(usdPerHour(0.03));
     expect(all.meanPrice?.(spot)).toEqual(usdPerHour(0.05));
     expect(all.correlation(spot, spot)).toBe(1);
+    const more = asking({ capacity: true, drivers: true });
+    expect(more.capacity?.(spot)).toBe(capacity);
+    expect(more.drivers?.(spot, 'uncapped')).toBe(null);
   });
 
   it.each<[string, Asks, (of: MarketForecast) => unknown, string]>([
@@ -63,6 +70,8 @@ describe('a forecast as one policy may ask it', () => {
     ['an expected price', { held: true, horizon: 'any' }, (m) => m.expectedPrice(spot, NOW), 'the expected price of'],
     ['a mean price', { correlations: true }, (m) => m.meanPrice?.(spot), 'the mean price of'],
     ['a correlation', { prices: true }, (m) => m.correlation(spot, other), 'the correlation of'],
+    ['capacity', twice, (m) => m.capacity?.(spot), 'the risk of the capacity of'],
+    ['evidence', twice, (m) => m.drivers?.(spot, 'uncapped'), 'the evidence behind the risk of'],
   ])('refuses %s that is not declared, with the name of the policy', (_, asks, ask, text) => {
     expect(() => ask(asking(asks))).toThrow('the policy curious asks for ');
     expect(() => ask(asking(asks))).toThrow(text);
@@ -123,10 +132,13 @@ describe('the bids that are asked', () => {
     };
     const own = bound('a', byDelta, (of) => ({ ...of, bidDeltas: [1] }));
     expect(text([own])).toEqual([`${spot.id} 1.03`, HELD]);
-    const { asks } = presetNamed('mine', {
-      mine: { extends: 'ebbtide', appraise: { policy: 'cost-and-risk', bidDeltas: [0.02] } },
-    });
-    expect(text(asks)).toContain(`${spot.id} 0.05`);
+  });
+
+  it('follow from the settings of the preset', () => {
+    const presets = { mine: { extends: 'ebbtide', settings: { bidDeltas: [0.02] } } };
+    const { asks } = presetNamed('mine', presets);
+    const bids = bidsAsked(scene, asks, settingsUnder('mine', config({ presets })));
+    expect(bids.map(({ pool, bid }) => `${pool.id} ${bidNumber(bid)}`)).toContain(`${spot.id} 0.05`);
   });
 });
 

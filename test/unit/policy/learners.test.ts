@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { capacityLearner } from '../../../lib/cycle/learn/capacity-learner.ts';
-import { latenessLearner } from '../../../lib/cycle/learn/lateness-learner.ts';
+import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
+import { latenessLearner } from '../../../lib/stages/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
@@ -66,11 +66,23 @@ describe('a composition of learners', () => {
     const next = composeLearners({ more: [learner] });
     await next.recall(store, [learner]);
     expect(next.of(learner)).toEqual(made[0]?.belief());
-    expect(next.of(capacityLearner).news.of(REFUSED.poolId)).toBeUndefined();
+    const news = () => next.of(capacityLearner).news.at(2000, new Map()).features(REFUSED.poolId);
+    expect(news()).toBeNull();
     expect(await next.stored(store, [capacityLearner])).toEqual(await store.memory('hazard/'));
     next.restore(await next.stored(store));
-    expect(next.of(capacityLearner).news.of(REFUSED.poolId)).toMatchObject({ refusedMs: 1000 });
+    expect(news()).toEqual(learners.of(capacityLearner).news.at(2000, new Map()).features(REFUSED.poolId));
+    expect(news()).not.toBeNull();
     expect(next.of(learner).size).toBe(1);
+  });
+
+  it('gives beliefs that answer questions and cannot teach', () => {
+    const learners = composeLearners();
+    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict', 'recurring']);
+    expect(Object.keys(learners.of(runtimeLearner).recurring)).toEqual(['predict']);
+    expect(Object.keys(learners.of(capacityLearner))).toEqual(['posterior', 'news']);
+    expect(Object.keys(learners.of(capacityLearner).news)).toEqual(['at']);
+    for (const learner of [runtimeLearner, capacityLearner])
+      expect(Object.isFrozen(learners.of<object>(learner))).toBe(true);
   });
 
   it('hands out nothing where nothing is kept, and learns all the same', () => {

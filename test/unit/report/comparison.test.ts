@@ -28,9 +28,28 @@ describe('figures of presets', () => {
       ['on-demand', 3, 1040 / 3],
       ['cheap', 2, 5],
     ]);
-    expect(presets[1]?.toOnDemand?.value).toBe(10 / 40);
-    expect(presets[0]?.toOnDemand).toEqual({ value: 1, interval: { low: 1, high: 1 }, n: 3 });
-    expect(presets[1]?.toOracle).toBeNull();
+    expect(presets[1]).toMatchObject({ toOnDemand: null, toBound: null, toOracle: null, referenceUsd: null });
+  });
+
+  it('are held against references of the same runs, the bound before refunds', () => {
+    const held = (window: number, usd: number, references?: RunOutcome['references'], over: Partial<RunOutcome> = {}) =>
+      outcome({
+        preset: 'p',
+        fromMs: window * DAY,
+        totals: { succeeded: 1, billedUsd: usd, refundedUsd: 1 },
+        ...(references && { references }),
+        ...over,
+      });
+    const { presets } = compare([
+      held(1, 4, { onDemandUsd: 10, lowerBoundUsd: 2 }),
+      held(2, 6, { onDemandUsd: 30, lowerBoundUsd: null }),
+      held(3, 8, { onDemandUsd: null, lowerBoundUsd: 4 }),
+      held(4, 100),
+      held(5, 100, { onDemandUsd: 1, lowerBoundUsd: 1 }, { ended: 'aborted' }),
+    ]);
+    expect(presets[0]?.toOnDemand?.value).toBe(10 / 40);
+    expect(presets[0]?.toBound?.value).toBe((4 + 1 + 8 + 1) / 6);
+    expect(presets[0]).toMatchObject({ referenceUsd: 20, lowerBoundUsd: 3, refundedUsd: 1 });
   });
 
   it('weigh shares by what they are shares of', () => {
@@ -238,7 +257,7 @@ describe('intervals', () => {
 
 describe('what is wrong', () => {
   it('no runs, or the same one twice', () => {
-    expect(() => compare([])).toThrow('there is no run');
+    expect(() => compare([])).toThrow('no run to compare');
     expect(() => compare([run('p', 1, 1, 3), run('p', 1, 1, 4)])).toThrow('same preset, window and seed');
   });
 

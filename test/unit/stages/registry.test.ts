@@ -7,7 +7,7 @@ import { POLICY_KIT } from '../../../lib/stages/kit.ts';
 import { policyList, presetList, presetNamed, withStandIns, type OwnPresets } from '../../../lib/stages/registry.ts';
 
 /** Policies that no shipped preset names: they are there to be mixed in. */
-const MIXED_IN_ONLY = ['value sharp-deadline'];
+const MIXED_IN_ONLY = ['estimate jvupredict', 'value sharp-deadline'];
 
 function refusal(make: () => unknown): { readonly code: string; readonly text: string } {
   try {
@@ -32,8 +32,8 @@ describe('a preset', () => {
     [
       'a setting',
       'mine',
-      mine({ extends: 'ebbtide', plan: { policy: 'milp', slots: 600 } }),
-      'slots is no setting of it (did you mean slotS?)',
+      mine({ extends: 'ebbtide', plan: { policy: 'milp', solverGup: 600 } }),
+      'solverGup is no setting of it (did you mean solverGap?)',
     ],
   ])('gets the nearest name for a wrong one: %s', (_, name, own, text) => {
     expect(refusal(() => presetNamed(name, own))).toEqual({ code: 'usage', text: expect.stringContaining(text) });
@@ -79,7 +79,7 @@ describe('a preset', () => {
   it('takes what it does not name from what it extends, through several', () => {
     const own: OwnPresets = {
       a: { extends: 'fleet', plan: 'greedy', forecast: 'model' },
-      b: { extends: 'a', scale: 'cheapest-spot', plan: { policy: 'milp', slotS: 60 } },
+      b: { extends: 'a', scale: 'cheapest-spot', plan: { policy: 'milp', solverGap: 0.5 } },
     };
     const b = presetNamed('b', own);
     expect(b.policies).toEqual({ ...presetNamed('fleet').policies, plan: 'milp', scale: 'cheapest-spot' });
@@ -87,18 +87,33 @@ describe('a preset', () => {
     expect(presetList(own).map((p) => p.name)).toEqual([...presetList().map((p) => p.name), 'a', 'b']);
   });
 
+  it('is described by itself, not by what it extends', () => {
+    const own: OwnPresets = {
+      a: { extends: 'fleet', plan: { policy: 'milp', solverGap: 0.5 } },
+      b: { extends: 'a', about: 'mine', source: 'a paper' },
+    };
+    const [a, b] = presetList(own).slice(-2);
+    expect(a).toMatchObject({
+      about: 'your own, from fleet',
+      source: 'your own',
+      settings: { plan: { solverGap: 0.5 } },
+    });
+    expect(b).toMatchObject({ about: 'mine', source: 'a paper', settings: { plan: { solverGap: 0.5 } } });
+    expect(presetNamed('fleet')).toMatchObject({ settings: {}, source: expect.stringContaining('EC2') });
+  });
+
   it('refuses settings that a policy does not have, or of another type', () => {
     const plan = (settings: Record<string, unknown>): string =>
       refusal(() => made({ extends: 'ebbtide', plan: { policy: 'milp', ...settings } })).text;
-    expect(plan({ slotS: '600' })).toContain('slotS: ');
-    expect(plan({ slotS: -1 })).toContain('slotS: ');
-    expect(plan({ lookAheadSlots: 2.5 })).toContain('lookAheadSlots: ');
+    expect(plan({ solverGap: '600' })).toContain('solverGap: ');
+    expect(plan({ solverGap: -1 })).toContain('solverGap: ');
+    expect(plan({ solverMaxOptions: 2.5 })).toContain('solverMaxOptions: ');
     // A setting of the deployment, and of another policy, but not of this one.
-    expect(plan({ turnoverS: 5 })).toContain('turnoverS is no setting of it');
-    const both = plan({ slotS: '600', colour: 'red' });
-    expect(both).toContain('slotS: ');
+    expect(plan({ offersPerGroup: 5 })).toContain('offersPerGroup is no setting of it');
+    const both = plan({ solverGap: '600', colour: 'red' });
+    expect(both).toContain('solverGap: ');
     expect(both).toContain('colour is no setting of it');
-    const none = refusal(() => made({ extends: 'ebbtide', plan: { policy: 'fcfs', slotS: 60 } })).text;
+    const none = refusal(() => made({ extends: 'ebbtide', plan: { policy: 'fcfs', solverGap: 60 } })).text;
     expect(none).toContain('it has no settings');
   });
 
@@ -124,9 +139,9 @@ describe('`presets` in the settings', () => {
   });
 
   it('take policies by name or with settings beside it, and know no other keys', () => {
-    expect(parsed({ a: { extends: 'ebbtide', plan: { policy: 'milp', slotS: 60 }, scale: 'on-demand' } }).success).toBe(
-      true,
-    );
+    expect(
+      parsed({ a: { extends: 'ebbtide', plan: { policy: 'milp', solverGap: 0.5 }, scale: 'on-demand' } }).success,
+    ).toBe(true);
     expect(parsed({ a: { extends: 'ebbtide', plann: 'milp' } }).success).toBe(false);
     expect(parsed({ a: { extends: 'ebbtide', plan: { slotS: 60 } } }).success).toBe(false);
     expect(parsed({ a: { extends: 'ebbtide', plan: 7 } }).success).toBe(false);
@@ -149,7 +164,7 @@ describe('`presets` in the settings', () => {
 describe('the stand-ins of a preset', () => {
   const ownPolicies = [
     ownPolicy(
-      { stage: 'place', name: 'my-own', about: 'under test', decide: () => POLICY_KIT.shipped('place', 'stratus') },
+      { stage: 'place', name: 'my-own', about: 'under test', decide: POLICY_KIT.shipped('place', 'stratus').decide },
       'test.ts',
     ),
   ];
@@ -157,14 +172,14 @@ describe('the stand-ins of a preset', () => {
   it('take the places of the user’s own policies, and all else stays as it is set', () => {
     const own: OwnPresets = {
       parent: { extends: 'fleet', place: 'one-per-instance' },
-      mine: { extends: 'parent', place: 'my-own', plan: { policy: 'milp', slotS: 60 } },
+      mine: { extends: 'parent', place: 'my-own', plan: { policy: 'milp', solverGap: 0.5 } },
       other: { extends: 'fleet', place: 'my-own' },
     };
     const replaced = withStandIns('mine', own, { ownPolicies });
     const { policies, own: left } = presetNamed('mine', replaced);
     expect(left).toBeUndefined();
     expect(policies).toEqual({ ...presetNamed('parent', own).policies, plan: 'milp' });
-    expect(replaced['mine']).toMatchObject({ plan: { policy: 'milp', slotS: 60 } });
+    expect(replaced['mine']).toMatchObject({ plan: { policy: 'milp', solverGap: 0.5 } });
     expect(replaced['other']).toEqual(own['other']);
   });
 

@@ -1,14 +1,18 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { scenario, type ScenarioShape } from '../../../bench/load/scenario.ts';
 import { decide } from '../../../lib/cycle/decide/decide.ts';
+import { schedulerConfig, type SchedulerConfig } from '../../../lib/domain/config.ts';
 import { certain } from '../../../lib/domain/distribution.ts';
 import { NEVER_INTERRUPTED } from '../../../lib/domain/forecast.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
-import type { PresetSpec, StageName } from '../../../lib/domain/preset-spec.ts';
+import { PRESET_SETTINGS, type PresetSetting } from '../../../lib/domain/preset-settings.ts';
+import type { PresetSpec } from '../../../lib/domain/preset-spec.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { planId } from '../../../lib/kernel/ids.ts';
 import { seconds } from '../../../lib/kernel/units.ts';
 import type { PlanInput } from '../../../lib/policy/contracts.ts';
+import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
 import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import { policyList, presetNamed } from '../../../lib/stages/registry.ts';
 import { job, spec } from '../../support/builders.ts';
@@ -50,40 +54,39 @@ const alike = (input: PlanInput): PlanInput => ({
   },
 });
 
-const SAFETY: Reader = { values: [0.5, 0.99] };
-const LATE: Reader = { values: [0, 1] };
-/** What each setting is read for: two values, of which the decision must differ in some scenario. */
-const READERS: Readonly<Record<string, Reader>> = {
-  'value jvusched safetyQuantile': SAFETY,
-  'value sharp-deadline safetyQuantile': SAFETY,
-  'value strict-priority safetyQuantile': SAFETY,
+/** Settings that one policy reads: two values, of which the decision must differ in some scenario. */
+const OF_POLICIES: Readonly<Record<string, Reader>> = {
   'appraise cost-and-risk offersPerGroup': { values: [1, 12] },
-  'appraise cost-and-risk bidDeltas': { values: [[], [0.0001, 0.1]] },
   'appraise without-spot offersPerGroup': { values: [1, 12] },
-  'plan milp lookAheadSlots': { values: [1, 12] },
-  'plan milp slotS': { values: [60, 1800] },
-  'plan milp maxLateProbability': LATE,
   'plan milp solverSeconds': { values: [0.1, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverGap': { values: [0, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverMaxOptions': { values: [1, 20_000], shape: { supply: 0.3, gangs: 0.3 } },
-  'plan greedy lookAheadSlots': { values: [1, 12] },
-  'plan greedy slotS': { values: [60, 1800] },
-  'plan greedy maxLateProbability': LATE,
-  'plan spot-greedy maxLateProbability': LATE,
-  'plan uniform-progress maxLateProbability': LATE,
-  'queue short-tasks-wait turnoverS': {
+  'scale stratus-tributary correlationPenalty': { values: [0, 5], world: alike },
+};
+/** Settings that several stages read, likewise. */
+const OF_PRESETS: Readonly<Record<string, Reader>> = {
+  lookAheadSlots: { values: [1, 12] },
+  slotS: { values: [60, 1800] },
+  maxLateProbability: { values: [0, 1] },
+  safetyQuantile: { values: [0.5, 0.99] },
+  turnoverS: {
     values: [0, 90],
     shape: { tasksPerGroup: 30, instances: 0, supply: 3 },
     world: (input) => withRuntime(input, 5),
   },
-  'scale stratus-tributary correlationPenalty': { values: [0, 5], world: alike },
+  bidDeltas: { values: [[], [0.0001, 0.1]] },
 };
 
 const shape: ScenarioShape = { seed: 0, groups: 8, pools: 16, tasksPerGroup: 4, instances: 3, supply: 0.7 };
 const SEEDS = 60;
+const FEW_SEEDS = 16;
 
-/** What a decision does about a scenario under a preset with one policy of its own. */
-async function decided(seed: number, preset: PresetSpec, { shape: over, world }: Reader): Promise<unknown> {
+/** Decision about a scenario under a preset, with some settings of the deployment. */
+async function decided(
+  seed: number,
+  { shape: over, world }: Reader,
+  { preset, deployed = {} }: { readonly preset: PresetSpec; readonly deployed?: Partial<SchedulerConfig> },
+) {
   const plain = scenario({ ...shape, ...over, seed });
   const { snapshot } = plain;
   const jobs = new Map(
@@ -106,44 +109,132 @@ async function decided(seed: number, preset: PresetSpec, { shape: over, world }:
   const { plan } = await decide<Solver>({
     snapshot: { ...input.snapshot, jobs },
     forecasts: input.forecasts,
-    config: input.config,
+    config: settingsUnder('mine', { ...input.config, ...deployed, presets: { mine: preset } }),
     memory: input.memory,
+    beliefs: input.beliefs,
     stages: presetNamed('mine', { mine: preset }).stages,
     preset: 'mine',
     solver: slow,
     plan: planId('p-test'),
     token: 1,
   });
-  return plan.effects;
+  return { effects: plan.effects, explanations: plan.explanations };
+}
+
+/** The first scenario that two presets decide differently; the same preset decides all alike. */
+async function firstDifference(reader: Reader, of: (value: unknown) => PresetSpec): Promise<number | null> {
+  const [one, other] = reader.values;
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const [a, b] = [
+      await decided(seed, reader, { preset: of(one) }),
+      await decided(seed, reader, { preset: of(other) }),
+    ];
+    if (!isDeepStrictEqual(a.effects, b.effects)) return seed;
+  }
+  return null;
 }
 
 describe('each setting of each policy', () => {
   const settings = policyList().flatMap(({ stage, name, settings: of }) =>
     of.map((setting) => ({ stage, name, setting })),
   );
+  const given = ({ stage, name, setting }: (typeof settings)[number], value: unknown): PresetSpec => ({
+    extends: 'ebbtide',
+    [stage]: { policy: name, [setting]: value },
+  });
+  const readerOf = ({ stage, name, setting }: (typeof settings)[number]): Reader =>
+    OF_POLICIES[`${stage} ${name} ${setting}`] as Reader;
 
   it('is in this test', () => {
-    expect(settings.map(({ stage, name, setting }) => `${stage} ${name} ${setting}`)).toEqual(Object.keys(READERS));
+    expect(settings.map(({ stage, name, setting }) => `${stage} ${name} ${setting}`)).toEqual(Object.keys(OF_POLICIES));
   });
 
   it.each(settings)(
-    'has a reader, and changes a decision: $stage $name $setting',
-    async ({ stage, name, setting }: { stage: StageName; name: string; setting: string }) => {
-      const reader = READERS[`${stage} ${name} ${setting}`] as Reader;
-      const [one, other] = reader.values;
-      const of = (value: unknown): PresetSpec => ({
-        extends: 'ebbtide',
-        [stage]: { policy: name, [setting]: value },
-      });
-      let differs = 0;
-      for (let seed = 1; seed <= SEEDS && differs === 0; seed++) {
-        const [a, b] = [await decided(seed, of(one), reader), await decided(seed, of(other), reader)];
-        if (JSON.stringify(a) !== JSON.stringify(b)) differs = seed;
-        // The same settings give the same decision.
-        else expect(a).toEqual(b);
-      }
-      expect(differs).toBeGreaterThan(0);
+    'changes a decision: $stage $name $setting',
+    async (of) => {
+      expect(await firstDifference(readerOf(of), (value) => given(of, value))).not.toBeNull();
     },
     60_000,
   );
+
+  it.each(settings)(
+    'has no other reader: the deployment’s value changes nothing beside it: $stage $name $setting',
+    async (of) => {
+      const reader = readerOf(of);
+      const [one, other] = reader.values;
+      for (let seed = 1; seed <= FEW_SEEDS; seed++) {
+        const under = (value: unknown) =>
+          decided(seed, reader, { preset: given(of, one), deployed: { [of.setting]: value } });
+        expect([seed, await under(other)]).toEqual([seed, await under(one)]);
+      }
+    },
+    60_000,
+  );
+});
+
+describe('each setting that a preset may set for all stages', () => {
+  const settings = Object.keys(PRESET_SETTINGS) as PresetSetting[];
+
+  it('is in this test, and no setting of a policy', () => {
+    expect(settings).toEqual(Object.keys(OF_PRESETS));
+    expect(policyList().flatMap((p) => p.settings.filter((s) => Object.hasOwn(PRESET_SETTINGS, s)))).toEqual([]);
+  });
+
+  it.each(settings)(
+    'changes a decision: %s',
+    async (setting) => {
+      const reader = OF_PRESETS[setting] as Reader;
+      const of = (value: unknown): PresetSpec => ({ extends: 'ebbtide', settings: { [setting]: value } });
+      expect(await firstDifference(reader, of)).not.toBeNull();
+    },
+    60_000,
+  );
+
+  it.each(settings)(
+    'decides and explains as the deployment’s does: %s',
+    async (setting) => {
+      const reader = OF_PRESETS[setting] as Reader;
+      for (const value of reader.values) {
+        const preset: PresetSpec = { extends: 'ebbtide' };
+        for (let seed = 1; seed <= FEW_SEEDS; seed++) {
+          const deployed = await decided(seed, reader, { preset, deployed: { [setting]: value } });
+          const set = await decided(seed, reader, { preset: { ...preset, settings: { [setting]: value } } });
+          expect([seed, set]).toEqual([seed, deployed]);
+        }
+      }
+    },
+    60_000,
+  );
+});
+
+describe('settings of a preset', () => {
+  const config = schedulerConfig.parse({
+    slotS: 300,
+    presets: {
+      parent: { extends: 'fleet', settings: { slotS: 60, safetyQuantile: 0.9 } },
+      mine: { extends: 'parent', settings: { slotS: 120 } },
+      plain: { extends: 'fleet' },
+    },
+  });
+
+  it('come from those that it extends, its own win, and the deployment’s hold for the others', () => {
+    expect(settingsUnder('mine', config)).toEqual({ ...config, slotS: 120, safetyQuantile: 0.9 });
+    expect(settingsUnder('plain', config)).toBe(config);
+    expect(presetNamed('mine', config.presets).common).toEqual({ slotS: 120, safetyQuantile: 0.9 });
+  });
+
+  it('are checked as the deployment’s are', () => {
+    const parsed = (settings: unknown) =>
+      schedulerConfig.safeParse({ presets: { mine: { extends: 'fleet', settings } } });
+    expect(parsed({ slotS: 0 }).success).toBe(false);
+    expect(parsed({ billing: 'per-hour' }).success).toBe(false);
+    expect(parsed({}).success).toBe(true);
+  });
+
+  it('are refused as settings of one policy, with where to write them', () => {
+    const plan = { policy: 'milp', maxLateProbability: 1 };
+    expect(() => presetNamed('mine', { mine: { extends: 'ebbtide', plan } })).toThrow(
+      'maxLateProbability is no setting of it (several stages read it: give it below `settings` of the preset)',
+    );
+  });
 });

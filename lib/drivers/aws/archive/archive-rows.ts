@@ -1,6 +1,6 @@
 /**
- * What of the table's stream is worth keeping for good: each thing once, when it is over or when it came, as a row.
- * Pure but for values that lie in the bucket. docs/archive.md describes the rows and how to query them.
+ * Rows of the archive from changes of the table. Each thing is archived once: when it is over, or when it came. Pure,
+ * except for reads of large values from the bucket. docs/archive.md describes rows and queries.
  */
 import { z } from 'zod';
 import { isOver, type JobSpec } from '../../../domain/job.ts';
@@ -15,8 +15,8 @@ export const ARCHIVE_KINDS = ['jobs', 'specs', 'attempts', 'instances', 'ledger'
 export type ArchiveKind = (typeof ARCHIVE_KINDS)[number];
 
 /**
- * What of the stream is looked at, as Lambda's event filters; the rest of the table (prices, leases, what was learned)
- * wakes nobody. https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+ * Lambda event filters for changes that give rows. Other items (prices, leases, histories) start no function.
+ * https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
  */
 const changed = ['INSERT', 'MODIFY'];
 const within = (pk: string, ...sk: (string | { readonly prefix: string })[]): object => ({
@@ -29,7 +29,7 @@ export const ARCHIVED: readonly object[] = [
   within('P#', 'PLAN'),
 ];
 
-/** An attribute as the Lambda service writes it: bytes as base64. */
+/** Attribute as the Lambda service writes it: bytes as base64. */
 const attribute = z
   .record(z.string(), z.unknown())
   .transform((value) => ('B' in value ? { B: Buffer.from(String(value['B']), 'base64') } : value));
@@ -40,7 +40,7 @@ export const streamRecord = z.object({
   eventName: z.enum(['INSERT', 'MODIFY', 'REMOVE']),
   eventSource: z.literal('aws:dynamodb'),
   dynamodb: z.object({
-    /** Seconds. */
+    /** Unix time, seconds. */
     ApproximateCreationDateTime: z.number(),
     SequenceNumber: z.string().min(1),
     NewImage: image.optional(),
@@ -51,14 +51,14 @@ export type StreamRecord = z.output<typeof streamRecord>;
 
 export interface ArchiveRow {
   readonly kind: ArchiveKind;
-  /** What it is about: the same for the same thing, however often it comes. */
+  /** Id of the subject. Repeated rows of one subject have the same id. */
   readonly id: string;
   readonly value: object;
 }
 
 /**
- * Rows that one change of an item brings; none for most. Throws `store.newer` and `store.corrupt` for what cannot be
- * read.
+ * Rows for one change of an item; most changes give none. Throws `store.newer` and `store.corrupt` for an unreadable
+ * value.
  */
 export async function rowsOf({ dynamodb }: StreamRecord, blobs: Pick<Blobs, 'valueOf'>): Promise<ArchiveRow[]> {
   const { NewImage: now, OldImage: before } = dynamodb;
@@ -77,10 +77,7 @@ export async function rowsOf({ dynamodb }: StreamRecord, blobs: Pick<Blobs, 'val
   return before === undefined ? planRows(pk.slice(2), now, blobs) : [];
 }
 
-/**
- * A job when it is over; its specification when it came, where that lies within it; of a small job its attempts as
- * well.
- */
+/** Row of a finished job, and its specification if the item holds it. A small job's item holds its attempts too. */
 function jobRows(job: string, item: Item, former: Item | undefined): ArchiveRow[] {
   const now = jobDocOf(item);
   const before = jobDocOf(former);
@@ -99,13 +96,13 @@ function jobRows(job: string, item: Item, former: Item | undefined): ArchiveRow[
   return [...rows, { kind: 'jobs', id: job, value }];
 }
 
-/** Values of `env` stay out of it: the archive outlives the job, and has other readers. */
+/** Specification without values of `env`: the archive outlives the job and has other readers. */
 function specRow(job: string, spec: JobSpec): ArchiveRow {
   const stages = spec.stages.map(({ env, ...stage }) => ({ ...stage, envNames: Object.keys(env) }));
   return { kind: 'specs', id: job, value: { job, ...spec, stages } };
 }
 
-/** Attempts that have ended since. */
+/** Attempts that ended with this change. */
 function attemptRows(now: RunsDoc, before: RunsDoc): ArchiveRow[] {
   const known = new Set(before.attempts.flatMap(([, a]) => (isOpenAttempt(a) ? [] : [a.id as string])));
   return now.attempts.flatMap(([, attempt]) =>
@@ -115,7 +112,7 @@ function attemptRows(now: RunsDoc, before: RunsDoc): ArchiveRow[] {
   );
 }
 
-/** An instance when its bill is settled. */
+/** Row of an instance once its bill is settled. */
 function instanceRows({ instance: now }: InstanceDoc, before: InstanceDoc | undefined): ArchiveRow[] {
   const isSettled = (instance: InstanceDoc['instance']): boolean =>
     instance !== null && instance.state === 'ended' && instance.costUsd !== null;
@@ -123,11 +120,11 @@ function instanceRows({ instance: now }: InstanceDoc, before: InstanceDoc | unde
   return [{ kind: 'instances', id: now.id, value: now }];
 }
 
-/** Rows of one instance; they replace those of the same id that came before. */
+/** Ledger rows of one instance. They replace earlier rows with the same id. */
 const ledgerRows = (part: string, rows: readonly LedgerRow[]): ArchiveRow[] =>
   rows.map((row, n) => ({ kind: 'ledger', id: `${part}/${n}`, value: row }));
 
-/** A decision; of one whose object has been deleted meanwhile only that it was. */
+/** Row of a plan. If its object has been deleted, the row only says that the plan existed. */
 async function planRows(plan: string, item: Item, blobs: Pick<Blobs, 'valueOf'>): Promise<ArchiveRow[]> {
   try {
     const { plan: value } = await blobs.valueOf<PlanDoc>(item);

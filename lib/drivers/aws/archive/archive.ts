@@ -1,10 +1,11 @@
 /**
- * The archive in the bucket: `archive/<kind>/dt=<day>/<sequence>-<event>.jsonl.gz`, one row a line.
+ * The archive in the bucket: `archive/<kind>/dt=<day>/<sequence>-<event>.jsonl.gz`, one row per line.
  *
- * The stream comes at least once, and a batch that failed comes again, whole or in halves. An object has the name of
- * the first change that is in it, and its day is the change's own, so that what comes again overwrites what it wrote
- * before: halves included, as each begins with the same change or one that had no object of its own. A batch that is
- * cut otherwise (the mapping was made anew) can leave a row twice: `seq` and `id` tell.
+ * The stream delivers at least once, and a failed batch comes again, whole or in halves. An object is named after its
+ * first change, and its day is that change's. So a repeated batch overwrites its object. Halves do so too: each begins
+ * with the same change or with one that had no object.
+ * A batch that is cut differently, after the mapping was replaced, can leave a row twice. `seq` and `id` identify such
+ * rows.
  */
 import { gzipSync } from 'node:zlib';
 import type { Blobs } from '../store/blobs.ts';
@@ -14,7 +15,7 @@ import { rowsOf, type ArchiveKind, type StreamRecord } from './archive-rows.ts';
 
 export interface Archived {
   readonly rows: number;
-  /** The first change that cannot be read; those before it are archived. */
+  /** The first unreadable change. Changes before it are archived. */
   readonly unreadable: { readonly sequence: string; readonly error: EbbError } | null;
 }
 
@@ -25,7 +26,7 @@ interface Sheet {
   readonly lines: string[];
 }
 
-/** Archives a batch of changes, in their order. Throws what the bucket throws: the batch then comes again. */
+/** Archives a batch of changes in order. Errors of the bucket are thrown: the batch then comes again. */
 export async function archive(
   records: readonly StreamRecord[],
   blobs: Pick<Blobs, 'put' | 'valueOf'>,
@@ -42,7 +43,7 @@ export async function archive(
         const place = `${kind}/dt=${day}`;
         const sheet = sheets.get(place) ?? { kind, day, name: `${seq}-${record.eventID.slice(0, 8)}`, lines: [] };
         sheets.set(place, sheet);
-        // What it is comes last: none of its keys may take the place of these.
+        // The row's own keys come last: no key of the value may replace them.
         sheet.lines.push(JSON.stringify({ ...value, rowId: id, seq, archivedAt: at }));
         count += 1;
       }

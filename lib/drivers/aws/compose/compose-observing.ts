@@ -3,14 +3,14 @@ import { noticeOf, type FleetEvent } from '../fleet/event-notices.ts';
 import { sweep, type SweepParts } from '../fleet/sweep.ts';
 import type { Observation } from '../../../domain/observation.ts';
 import { raw } from '../../../kernel/units.ts';
-import { refreshListPrices } from '../market/price-list.ts';
+import { refreshListPrices } from '../market/fetch-on-demand-prices.ts';
 import type { FetchedPrices, Observed, Observing } from './observing.ts';
 import { PriceBook } from '../market/price-book.ts';
 import { fetchPrices } from '../market/prices.ts';
 import { refreshReservations } from '../market/reservations.ts';
-import { struckAt } from '../cycle/strike.ts';
+import { tickAt } from '../cycle/tick.ts';
 
-/** Times the longest start-up that is planned for, after which an instance is taken to never come up. */
+/** Multiple of the longest planned start-up after which an instance is taken to never come up. */
 const START_PATIENCE = 5;
 
 export function composeObserving(): Observing {
@@ -18,18 +18,18 @@ export function composeObserving(): Observing {
   const { EBB_CONFIG: config } = of.environment;
   return {
     observe: (events) => observeEvents(of.fleet(), events),
-    sweep: (struckMs) => sweep(sweepParts(of, struckMs, config.settings.startDelayMaxS * START_PATIENCE)),
+    sweep: (tickMs) => sweep(sweepParts(of, tickMs, config.settings.startDelayMaxS * START_PATIENCE)),
     fetchPrices: (asked) => pricesWhenDue(of, asked),
     wake: () => of.wake().wake(),
   };
 }
 
-/** With nothing to do, prices as old as this are good enough: spot prices change some times a day. */
+/** Greatest age of prices with nothing to do, ms. Spot prices change a few times a day. */
 const IDLE_PRICES_MS = 50 * 60_000;
 
 async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices']>[0]): Promise<FetchedPrices | null> {
   const isDeploying = asked === 'deploying';
-  const now = isDeploying ? of.clock.now() : struckAt(asked.struckMs, of.environment.EBB_CLOCK);
+  const now = isDeploying ? of.clock.now() : tickAt(asked.tickMs, of.environment.EBB_CLOCK);
   const feed = of.feed();
   if (!isDeploying) {
     const [{ checkedMs }, isIdle] = await Promise.all([new PriceBook(feed.table).read(), of.wake().isIdle()]);
@@ -43,8 +43,8 @@ async function pricesWhenDue(of: Parts, asked: Parameters<Observing['fetchPrices
 }
 
 /**
- * What comes about as it was decided, and lets nothing begin: it is shown with the next cycle, a cycle's period
- * (`cyclePeriodS`) later at most. An instance that is ready is no such thing: tasks start on it with the next cycle.
+ * Kinds of observations that were expected and start nothing. The next cycle shows them, at most `cyclePeriodS` later.
+ * A ready instance is none of them: the next cycle starts tasks on it.
  */
 const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
   'instance-launched',
@@ -52,7 +52,7 @@ const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
   'attempt-checkpointed',
 ]);
 
-/** Takes in events, those of one instance together. */
+/** Applies events; those of one instance together. */
 export async function observeEvents(
   { watch, inbox }: Pick<ReturnType<Parts['fleet']>, 'watch' | 'inbox'>,
   events: readonly FleetEvent[],
@@ -79,7 +79,7 @@ export async function observeEvents(
   }
 }
 
-function sweepParts(of: Parts, struckMs: number, startPatienceS: number): SweepParts {
+function sweepParts(of: Parts, tickMs: number, startPatienceS: number): SweepParts {
   const { inbox, ec2, ecs, hosts, watch } = of.fleet();
   return {
     inbox,
@@ -88,7 +88,7 @@ function sweepParts(of: Parts, struckMs: number, startPatienceS: number): SweepP
     hosts,
     watch,
     store: of.store(),
-    now: struckAt(struckMs, of.environment.EBB_CLOCK),
+    now: tickAt(tickMs, of.environment.EBB_CLOCK),
     startPatienceS,
   };
 }

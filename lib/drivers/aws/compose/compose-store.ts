@@ -1,6 +1,6 @@
 /**
- * The part of a Lambda's composition that all of them have: store, prices and the cycle's wake-up. Loads nothing of EC2
- * and ECS, which would be most of the start of a function that only takes jobs.
+ * Common part of the compositions of all Lambdas: store, prices and the cycle's wake-up. Clients of EC2 and ECS are not
+ * loaded: they would take most of the start of a function that only accepts jobs.
  */
 import { randomInt } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -10,7 +10,7 @@ import { once } from '../../../kernel/once.ts';
 import type { Uniform } from '../../../kernel/random.ts';
 import { lambdaClock } from '../lambda/clock.ts';
 import { readEnvironment, type Environment } from './environment.ts';
-import { tokenOf } from '../fleet/marks.ts';
+import { tokenOf } from '../fleet/request-names.ts';
 import { AwsMarket, historyNeededS } from '../market/aws-market.ts';
 import { PriceBook, typesOf } from '../market/price-book.ts';
 import { remainingMs } from '../lambda/remaining.ts';
@@ -20,12 +20,12 @@ import { Table } from '../store/dynamo-table.ts';
 import { Wake } from '../cycle/wake.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 
-/** Tries of one call; with the SDK's pauses about ten seconds, less than any Lambda here may last. */
+/** Tries of one call. With the SDK's pauses they take about ten seconds, less than any time-out here. */
 const MAX_ATTEMPTS = 6;
 export const CLIENT = { maxAttempts: MAX_ATTEMPTS } as const;
 
 export const wallMs = (): number => Date.now();
-/** 48 bits of a secure source. */
+/** Uniform number from 48 bits of a secure source. */
 export const uniform: Uniform = () => randomInt(2 ** 48 - 1) / (2 ** 48 - 1);
 
 export interface StoreParts {
@@ -37,10 +37,10 @@ export interface StoreParts {
   readonly market: () => AwsMarket;
   readonly wake: () => Wake;
   readonly clock: Clock;
-  /** Of instances that may be bought, and where. */
+  /** Instance types and zones that may be bought. */
   readonly types: readonly string[];
   readonly zones: readonly string[];
-  /** `deployment`: another one when version, families or zones are. */
+  /** `deployment` changes with the version, families or zones. */
   readonly tokens: { readonly deployment: string };
 }
 
@@ -48,7 +48,7 @@ export function storePartsOf(environment: Environment): StoreParts {
   const { EBB_REGION: region, EBB_TABLE, EBB_BUCKET, EBB_CONFIG: config } = environment;
   const at = { ...CLIENT, region };
   const dynamodb = once(() => new DynamoDBClient(at));
-  // A stand-in at an address of its own has no names for buckets.
+  // Path-style addresses: a test server has no names for buckets.
   const forcePathStyle =
     process.env['AWS_ENDPOINT_URL'] !== undefined || process.env['AWS_ENDPOINT_URL_S3'] !== undefined;
   const s3 = once(() => new S3Client({ ...at, forcePathStyle }));
@@ -100,5 +100,5 @@ export function storePartsOf(environment: Environment): StoreParts {
 }
 
 let parts: StoreParts | null = null;
-/** Those of this process, as its environment says. Throws `usage` for an environment that is not a deployment's. */
+/** Parts of this process from its environment. Throws `usage` if the environment is not a deployment's. */
 export const processStore = (): StoreParts => (parts ??= storePartsOf(readEnvironment(process.env)));

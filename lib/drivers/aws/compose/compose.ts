@@ -1,6 +1,6 @@
 /**
- * The composition of a Lambda: clients and adapters as its environment says, made once per process and each when it is
- * first used, so that a step which needs no EC2 makes no client of it. What needs the store alone: compose-store.ts.
+ * Composition of a Lambda: clients and adapters from its environment. Each is made once per process, when first used,
+ * so that a step without EC2 makes no client of it. Parts that need the store alone: compose-store.ts.
  */
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { EC2Client } from '@aws-sdk/client-ec2';
@@ -18,11 +18,11 @@ import type { Deployment } from './deployment.ts';
 import { limitsOf, type Environment } from './environment.ts';
 import { classify, faultOf } from '../errors.ts';
 import { awsFleet, type AwsFleetOnAws } from '../fleet/compose-fleet.ts';
-import { keptKey } from '../fleet/marks.ts';
+import { keptKey } from '../fleet/request-names.ts';
 import { historyNeededS } from '../market/aws-market.ts';
 import { openReservations } from '../market/known-reservations.ts';
 import { PriceBook } from '../market/price-book.ts';
-import { priceListRegion, type PriceListParts } from '../market/price-list.ts';
+import { priceListRegion, type PriceListParts } from '../market/fetch-on-demand-prices.ts';
 import type { PriceFeedParts } from '../market/prices.ts';
 import type { ReservationParts } from '../market/reservations.ts';
 import { Spent } from '../metrics/spent.ts';
@@ -30,10 +30,10 @@ import { logger, measure } from '../lambda/stack.ts';
 import type { Table } from '../store/dynamo-table.ts';
 import { WindowEnds } from '../market/window-ends.ts';
 
-/** What a deployment is made of. */
+/** Parts of a deployment. */
 export interface Parts extends StoreParts {
   readonly fleet: () => AwsFleetOnAws;
-  /** Null: this deployment has no one-off schedules. */
+  /** Null: the deployment has no one-off schedules. */
   readonly windowEnds: () => WindowEnds | null;
   readonly feed: () => PriceFeedParts;
   readonly priceList: () => PriceListParts;
@@ -103,13 +103,13 @@ function windowEndsOf(environment: Environment, table: Table): WindowEnds | null
   const { EBB_REGION: region, EBB_SCHEDULE_GROUP: group, EBB_SCHEDULE_ROLE: role } = environment;
   const queue = environment.EBB_TRIGGER_QUEUE_ARN;
   if (group === undefined || role === undefined || queue === undefined) return null;
-  // Nobody waits long for what the clock makes up for.
+  // Few attempts, since nobody waits: the clock makes up for a missing schedule.
   const scheduler = new SchedulerClient({ region, maxAttempts: 2 });
   const warn = (what: string, context: object): void => logger.warn(what, { ...context });
   return new WindowEnds({ client: scheduler, table, group, role, queue, nowMs: wallMs, warn });
 }
 
-/** When an attempt's checkpoint was last marked as written, by S3's clock; null when it never was. */
+/** Time of the latest checkpoint mark of an attempt, by S3's clock; null if there is none. */
 async function writtenAt(s3: S3Client, bucket: string, attempt: AttemptId): Promise<number | null> {
   try {
     const { LastModified } = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: keptKey(attempt) }));
@@ -121,10 +121,10 @@ async function writtenAt(s3: S3Client, bucket: string, attempt: AttemptId): Prom
 }
 
 let parts: Parts | null = null;
-/** The parts of this process, as its environment says. Throws `usage` for an environment that is not a deployment's. */
+/** Parts of this process from its environment. Throws `usage` if the environment is not a deployment's. */
 export const processParts = (): Parts => (parts ??= partsOver(processStore()));
 
-/** The deployment of this process. */
+/** Deployment of this process. */
 export function composeDeployment(): Deployment {
   const of = processParts();
   const { EBB_CONFIG: config, EBB_CLOCK: anchor } = of.environment;

@@ -1,6 +1,6 @@
 /**
- * What the Lambdas of the cycle stand on, and the one place where their handlers find it. A Lambda composes it from its
- * environment at its first use (compose.ts); tests provide one with other parts.
+ * Dependencies of the cycle's Lambdas, and the one place where handlers find them. A Lambda composes them at first use
+ * (compose.ts). Tests provide others.
  */
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Uniform } from '../../../kernel/random.ts';
@@ -18,7 +18,7 @@ import type { WindowEnds } from '../market/window-ends.ts';
 /** The market as far as prices are known. */
 export interface KnownMarket {
   readonly market: Market;
-  /** Engine time at which prices were last asked for; null when they never were. */
+  /** Engine time of the last fetch of prices; null before the first. */
   readonly checkedMs: number | null;
 }
 
@@ -26,7 +26,7 @@ export interface Deployment {
   readonly store: Store;
   readonly fleet: Fleet;
   readonly clock: Clock;
-  /** Engine seconds per wall second: 1 but in a rehearsal. */
+  /** Engine seconds per wall second; other than 1 only in a rehearsal. */
   readonly speed: number;
   /** Wall time. */
   readonly nowMs: () => number;
@@ -36,24 +36,24 @@ export interface Deployment {
   readonly draining: boolean;
   readonly wake: Wake;
   readonly memory: ObservationMemory;
-  /** One-off schedules; absent: the clock alone wakes the cycle. */
+  /** One-off schedules. Absent: only the clock wakes the cycle. */
   readonly windowEnds?: Pick<WindowEnds, 'keep'>;
   readonly carrier: Carrier;
   readonly spent: Spent;
-  /** Folder of trained models; absent: the one beside the function's code. */
+  /** Folder of trained models. Absent: the folder beside the function's code. */
   readonly models?: string;
-  /** Read anew when it may have changed. */
+  /** The market, read again if it may have changed. */
   market(): Promise<KnownMarket>;
 }
 
 let known: Deployment | null = null;
 
-/** For tests: takes the place of what the environment would say; null takes it away. */
+/** For tests: replaces the composition from the environment; null restores it. */
 export function provideDeployment(deployment: Deployment | null): void {
   known = deployment;
 }
 
-/** The deployment of this process; `compose` makes it at the first use. */
+/** Deployment of this process. `compose` makes it at first use. */
 export function deployment(compose: () => Deployment): Deployment {
   known ??= compose();
   return known;

@@ -1,11 +1,12 @@
 /**
- * What every Lambda of a deployment is told through its environment: one schema, which reads it here and types what the
- * CDK construct sets (`LambdaEnvironment`), so that the two cannot drift.
+ * Environment of a deployment's Lambdas. One schema reads it here and types what the CDK construct sets
+ * (`LambdaEnvironment`), so the two cannot drift.
  */
 import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
 import { schedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
+import { settingsUnder } from '../../../policy/preset-chain.ts';
 
 const fromJson = z.string().transform((text, context): unknown => {
   try {
@@ -26,26 +27,26 @@ export const lambdaConfig = z.strictObject({
   vcpus: z.number().int().positive(),
   /** Container image of stages that name none. */
   image: z.string().min(1),
-  /** Settings of the scheduler that are not its defaults, the preset among them. */
-  settings: schedulerConfig.prefault({}),
-  /** Nothing starts any more: what runs is asked to save and stop, instances are given back. */
+  /** Settings of the scheduler that differ from the defaults, including the preset; read with those that it sets. */
+  settings: schedulerConfig.prefault({}).transform((settings) => settingsUnder(settings.preset, settings)),
+  /** True: nothing starts, running tasks save and stop, instances are given back. */
   draining: z.boolean().default(false),
-  /** Jobs belong to their submitters, and only they and `admins` cancel them. */
+  /** True: jobs belong to their submitters. Only these and `admins` may cancel them. */
   ownerIsCaller: z.boolean().default(false),
   /** Patterns of callers (lib/api/access.ts). */
   admins: z.array(z.string()).default([]),
   /** Ids of capacity reservations. */
   reservations: z.array(z.string()).default([]),
 });
-/** The deployment's limits, with the name under which a person knows them. */
+/** Limits of the deployment, with the name that people know. */
 export const limitsOf = ({ vcpus }: Pick<z.output<typeof lambdaConfig>, 'vcpus'>): Limits => ({
   vcpus,
   raisedBy: 'raise `maxVcpus` of the deployment',
 });
-/** What the CDK construct writes as JSON into `EBB_CONFIG`. */
+/** Value that the CDK construct writes as JSON to `EBB_CONFIG`. */
 export type LambdaConfigInput = z.input<typeof lambdaConfig>;
 
-/** A clock that is not the wall's: a rehearsal on the market of another time, and how fast. */
+/** Clock of a rehearsal on the market of another time, and its speed. */
 const clockAnchor = z.strictObject({
   wallMs: z.number(),
   engineMs: z.number(),
@@ -76,8 +77,8 @@ export const lambdaEnvironment = z.strictObject({
     .describe('Version of it that this deployment made: an update leaves the template’s default version as it is.'),
   EBB_SUBNETS: subnets.describe('`zone=subnet`, separated by commas: where instances may be.'),
   EBB_STATE_MACHINE: name.describe('ARN of the state machine that runs the cycle.'),
-  EBB_TRIGGER_QUEUE: name.describe('URL of the queue that says that there is something to do.'),
-  EBB_REGION: name.describe('The region of it all.'),
+  EBB_TRIGGER_QUEUE: name.describe('URL of the queue that wakes the cycle.'),
+  EBB_REGION: name.describe('Region of the deployment.'),
   EBB_CONFIG: fromJson.pipe(lambdaConfig).describe('JSON of `lambdaConfig`.'),
   EBB_LOG_GROUP: name.describe('CloudWatch log group of the tasks.'),
   EBB_EXECUTION_ROLE: name.describe('ARN of the role with which ECS pulls images and writes logs.'),
@@ -92,21 +93,21 @@ export const lambdaEnvironment = z.strictObject({
   EBB_VERSION: name.default('0.0.0').describe('The version that was deployed.'),
   EBB_CODE: name
     .default('unknown')
-    .describe('Names the code of the functions: steps of the cycle take nothing from steps of other code.'),
+    .describe('Version of the functions’ code: steps of the cycle read no values of other code.'),
   POWERTOOLS_SERVICE_NAME: name.default('ebbtide'),
   POWERTOOLS_METRICS_NAMESPACE: name.default('Ebbtide'),
   POWERTOOLS_LOG_LEVEL: z.enum(['DEBUG', 'INFO', 'WARN', 'ERROR']).default('INFO'),
   POWERTOOLS_TRACE_ENABLED: z.enum(['true', 'false']).default('false'),
 });
 
-/** What is set: strings. */
+/** Variables as set: strings. */
 export type LambdaEnvironment = z.input<typeof lambdaEnvironment>;
-/** What is read. */
+/** Variables as read. */
 export type Environment = z.output<typeof lambdaEnvironment>;
 
 /**
- * The environment of this process. Names that begin with `EBB_` and are not known are refused, as a misspelt one would
- * be; of others only those of the schema are looked at. Throws `usage` with every finding.
+ * Environment of this process. Unknown names that begin with `EBB_` are refused, since they may be misspelt. Throws
+ * `usage` with all findings.
  */
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const known = new Set(Object.keys(lambdaEnvironment.shape));

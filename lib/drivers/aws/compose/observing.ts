@@ -1,38 +1,38 @@
-/** What the Lambdas that watch the world stand on; made once per process. */
+/** Dependencies of the Lambdas that observe the world, made once per process. */
 import type { EbbError } from '../../../kernel/errors.ts';
 import type { FleetEvent } from '../fleet/event-notices.ts';
 import type { Swept } from '../fleet/sweep.ts';
-import type { ListSource } from '../market/list-prices.ts';
+import type { ListSource } from '../market/on-demand-prices.ts';
 import type { ReservationsRead } from '../market/reservations.ts';
 
 export interface FetchedPrices {
-  /** Changes of spot prices that were new. */
+  /** New changes of spot prices. */
   readonly changes: number;
-  /** Where on-demand prices are from; null: they were not due. */
+  /** Source of on-demand prices; null if they were not due. */
   readonly onDemand: ListSource | null;
-  /** What EC2 says of capacity reservations; null: the deployment names none. */
+  /** EC2's answer about capacity reservations; null if the deployment names none. */
   readonly reserved: ReservationsRead | null;
-  /** Pools that have a price now; counted when a deployment asks, else null. */
+  /** Pools that have a price now, counted for a deployment; else null. */
   readonly pools: number | null;
 }
 
-/** What came of taking in events. */
+/** Outcome of a batch of events. */
 export interface Observed {
-  /** False when they were about nothing of ours, or told nothing new. */
+  /** False if the events concern no instance of ours or tell nothing new. */
   readonly isNews: boolean;
-  /** Something may have to be decided now. Else the next cycle takes the news in, whenever that is. */
+  /** True if a decision may be needed now. Otherwise the next cycle applies the news. */
   readonly isDue: boolean;
-  /** By the event's place: what follows from it cannot be done now, and it must come again. */
+  /** Errors by the event's position. These events must come again. */
   readonly failed: ReadonlyMap<number, EbbError>;
 }
 
 export interface Observing {
   observe(events: readonly FleetEvent[]): Promise<Observed>;
-  /** `struckMs`: when the clock struck (strike.ts). */
-  sweep(struckMs: number): Promise<Swept>;
-  /** Fetches prices. Null: the clock asked and they are not due, for there is nothing to do and they are not old. */
-  fetchPrices(asked: 'deploying' | { readonly struckMs: number }): Promise<FetchedPrices | null>;
-  /** There may be something to do. */
+  /** `tickMs`: time of the tick (tick.ts). */
+  sweep(tickMs: number): Promise<Swept>;
+  /** Fetches prices. Null: the clock asked, nothing is to do, and prices are not old. */
+  fetchPrices(asked: 'deploying' | { readonly tickMs: number }): Promise<FetchedPrices | null>;
+  /** Wakes the cycle: there may be something to do. */
   wake(): Promise<unknown>;
 }
 

@@ -1,9 +1,6 @@
-/**
- * Describes the output of a stack that holds the address of an Ebbtide API: by it the command line finds the
- * deployment.
- */
+/** Description of the stack output with the address of an Ebbtide API. The command line finds deployments by it. */
 export const API_URL_DESCRIPTION = 'Address of the Ebbtide API.';
 
-/** Name of the stack that has everything but the data; what the construct is called in it. */
+/** Name of the main stack, which has everything but the data. */
 export const mainStackName = (deployment: string): string => (deployment === 'ebbtide' ? 'Ebbtide' : deployment);
 export const CONSTRUCT_ID = 'Ebbtide';

@@ -8,18 +8,17 @@ export interface Batches {
   readonly keys: readonly EffectKey[];
   /** Positions [from, to) of each batch. */
   readonly batches: readonly { readonly from: number; readonly to: number }[];
-  /** Open effects that are left for the next cycle. */
+  /** Number of open effects that are left for the next cycle. */
   readonly left: number;
 }
 
 /**
- * Effects in parts that may be done at once. All that concerns one instance is in one part, because there the order
- * counts: it is launched before tasks are started on it, and given back after they were stopped. So is all that
- * concerns instances which are bought by one request. A part holds up to `size` effects, or those of one instance or
- * request that has more. Keys that are not open any more are left out.
+ * Batches of effects that may run in parallel. All effects of one instance are in one batch, since their order counts:
+ * launch, start, stop, release. Instances of one purchase request share a batch too.
+ * A batch holds up to `size` effects, or more if one instance or request has more. Keys of closed effects are left out.
  *
- * Parts hold `most` effects together, or the first part alone if that has more: what the state machine carries does not
- * grow with the plan. The first keys come first, so that what has waited longest is done first.
+ * Batches hold `most` effects together, or only the first batch if it has more. So the data in the state machine does
+ * not grow with the plan. Older keys come first.
  */
 export function batchesOf(
   active: Pick<ActiveState, 'openEffects' | 'attempts'>,
@@ -56,7 +55,7 @@ export function batchesOf(
 
 type Stop = Extract<Effect, { kind: 'stop' }>;
 
-/** Null: a stop of an attempt that has ended, which concerns nobody. */
+/** Null: a stop of an attempt that has already ended. */
 function instanceOf(effect: Effect, hostOf: (attempt: Stop['attempt']) => InstanceId | null): InstanceId | null {
   if (effect.kind === 'stop') return hostOf(effect.attempt);
   return invariant(effect.instance, `effect ${effect.key} names its instance`);

@@ -3,7 +3,7 @@ import { classify } from '../errors.ts';
 
 let client: SFNClient | null = null;
 
-/** Starts an execution of the cycle, by the name that is its input as well. */
+/** Starts an execution of the cycle. Its name is also its input. */
 export async function startExecution(
   at: { readonly region: string; readonly maxAttempts: number },
   stateMachineArn: string,

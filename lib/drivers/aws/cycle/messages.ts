@@ -1,93 +1,85 @@
 /**
- * What the state machine hands from step to step: small, plain JSON. What is large is a reference (blobs.ts).
+ * Messages between the steps of the state machine: small, plain JSON. Large values are references (blobs.ts).
  *
- *   CycleStart -> look -> Looked -> estimate -> Estimated  \
- *                                -> forecast -> Forecasted  > solve -> Solved -> record -> Recorded
- *   Recorded -> act, once per batch -> Acted -> confirm -> Confirmed -> (look again with Confirmed | done)
+ *   CycleStart -> snapshot -> Snapshotted -> estimate -> Estimated  \
+ *                                         -> forecast -> Forecasted  > solve -> Solved -> record -> Recorded
+ *   Recorded -> act, once per batch -> Acted -> confirm -> Confirmed -> (snapshot again with Confirmed | done)
  *
- *   estimate or solve, threw or never came back -> isolate -> Solved, without the jobs to blame -> record
+ *   estimate or solve, failed or without an answer -> isolate -> Solved, without the jobs to blame -> record
  *
  *   any of them, failed for good -> acquire, which frees the execution's place -> the execution fails
  *
- * Each step is given the answers before it, merged: `solve` those of look, estimate and forecast; `act` those of record
- * with `batch`; `confirm` those of record with `acted`. Keys that a step does not know are left out, not refused.
+ * Each step receives the merged answers before it: `solve` those of snapshot, estimate and forecast; `act` those of
+ * record with `batch`; `confirm` those of record with `acted`. Unknown keys are dropped, not refused.
  */
 import { z } from 'zod';
 
 const reference = z.string().min(1);
-/** Names the run of the state machine; part of the names of what its steps leave. */
+/** Name of the execution, and part of the names of its values. */
 const execution = z.string().regex(/^[\w.:-]{1,200}$/);
 const round = z.number().int().nonnegative();
 
 /**
- * By the state machine's clock, which is one, as those of two Lambdas are not. Absent where an earlier version of it
- * runs.
+ * Time by the state machine's single clock; clocks of two Lambdas may differ. Absent under an earlier version of the
+ * state machine.
  */
 const instant = z.iso.datetime({ offset: true }).optional();
 
 export const cycleStart = z.object({
   execution,
-  /** How often this execution has looked before. */
+  /** Number of earlier rounds of this execution. */
   round: round.default(0),
-  /** When the execution began. */
+  /** Start of the execution. */
   began: instant,
 });
 export type CycleStart = z.output<typeof cycleStart>;
 
-const looked = z.object({
+const snapshotted = z.object({
   execution,
   round,
   began: instant,
-  /** Wall time at which this round began. */
-  lookedMs: z.number(),
-  /** Triggers that this round serves (wake.ts). */
+  /** Start of this round, wall time. */
+  observedMs: z.number(),
+  /** Number of triggers that this round serves (wake.ts). */
   seen: z.number(),
-  /** The fencing token. */
+  /** Fencing token. */
   token: z.number(),
-  /** Wall time after which to look again though nothing happens. */
+  /** Wall time until the next snapshot if nothing happens. */
   dueInMs: z.number().nonnegative(),
-  sight: reference,
+  observation: reference,
 });
-export type Looked = z.output<typeof looked>;
-/** Idle: nothing is left to do, or another execution has taken the place of this one. */
-export type LookAnswer = { readonly idle: true } | ({ readonly idle: false } & Looked);
+export type Snapshotted = z.output<typeof snapshotted>;
+/** Idle: nothing is left to do, or another execution has taken over. */
+export type SnapshotAnswer = { readonly idle: true } | ({ readonly idle: false } & Snapshotted);
 
-export const estimateInput = looked.pick({ execution: true, round: true, began: true, sight: true });
+export const estimateInput = snapshotted.pick({ execution: true, round: true, began: true, observation: true });
 
-export const forecastInput = looked.pick({ execution: true, round: true, began: true, sight: true });
+export const forecastInput = snapshotted.pick({ execution: true, round: true, began: true, observation: true });
 
-/** The API asks the same function about some pools, by their ids. */
+/** Question of the API about some pools, by id. */
 export const forecastAsked = z.object({ pools: z.array(z.string().min(1)) });
 export type ForecastAsked = z.output<typeof forecastAsked>;
 
-export const solveInput = looked.extend({ runtime: reference, market: reference });
-/**
- * Where no estimate or no decision could be made: all that a decision is made of but the estimate, which trials make
- * anew.
- */
-export const isolateInput = looked.extend({ market: reference });
-const solved = looked.omit({ sight: true }).extend({ decision: reference });
+export const solveInput = snapshotted.extend({ runtime: reference, market: reference });
+/** Input if there is no estimate or no decision. Trials make their own estimates. */
+export const isolateInput = snapshotted.extend({ market: reference });
+const solved = snapshotted.omit({ observation: true }).extend({ decision: reference });
 export type Solved = z.output<typeof solved>;
 
 export const recordInput = solved;
 /**
- * `size`: effects that one `act` does, some seconds of calls to EC2 and ECS. `most`: effects of one cycle, half a
- * minute or so of them. Effects beyond the cap are left to the next cycle, oldest first.
+ * `size`: effects per `act`, some seconds of calls to EC2 and ECS. `most`: effects per cycle, about half a minute. The
+ * next cycle takes the rest, oldest first.
  */
 export const PARTS = { size: 25, most: 1000 };
-/**
- * What the outcomes of all parts may take of the 256 KiB that the state machine carries; larger ones are references.
- */
+/** Share of the state machine's 256 KiB for the outcomes of all batches. Larger outcomes are references. */
 export const OUTCOMES_BYTES = 65_536;
 /** Positions [from, to) in the list of keys. */
 const batch = z.object({ from: z.number().int().nonnegative(), to: z.number().int().positive() });
-const recorded = looked.omit({ sight: true }).extend({
+const recorded = snapshotted.omit({ observation: true }).extend({
   keys: reference,
   batches: z.array(batch),
-  /**
-   * Open effects beyond what this cycle does: another one follows at once. Absent: an earlier version of `record` says
-   * nothing of it.
-   */
+  /** Number of open effects beyond this cycle; another cycle follows at once. Earlier versions of `record` omit it. */
   left: z.number().int().nonnegative().default(0),
 });
 export type Recorded = z.output<typeof recorded>;
@@ -97,22 +89,22 @@ export const actInput = recorded
   .extend({ batch });
 const acted = z.object({
   outcomes: reference,
-  /** Effects that it had no time for. */
+  /** Number of effects that there was no time for. */
   left: z.number().int().nonnegative().default(0),
 });
 export type Acted = z.output<typeof acted>;
 
 export const confirmInput = recorded.omit({ keys: true, batches: true }).extend({
   acted: z.array(acted),
-  /** When the execution came to this step. */
+  /** Time at which the execution entered this step. */
   entered: instant,
 });
-/** What the state machine says when a step failed for good. */
+/** Report of the state machine about a step that failed for good. */
 export const gaveUpInput = z.object({
   execution,
   fault: z.object({ Error: z.string(), Cause: z.string().optional() }),
 });
-/** With `again` true it is what `look` is given next. */
+/** Answer of `confirm`. If `again`, it is the next input of `snapshot`. */
 export interface Confirmed {
   readonly again: boolean;
   readonly execution: string;

@@ -1,7 +1,7 @@
 import type { PoolForecast } from '../../../domain/forecast.ts';
 import type { PoolForecasts } from '../../../ports/backend.ts';
 
-/** Forecasts as one function answers another with them: JSON has no typed arrays. */
+/** Forecasts in an answer between functions, without typed arrays: JSON has none. */
 export interface PlainForecasts extends Omit<PoolForecasts, 'pools'> {
   readonly pools: readonly (Omit<PoolForecast, 'bids'> & { readonly bids: readonly PlainBid[] })[];
 }

@@ -1,7 +1,7 @@
 import { SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { classify } from '../errors.ts';
 
-/** Says through the queue that there is something to do. */
+/** Sends a message to the trigger queue: there is something to do. */
 export async function trigger(client: SQSClient, queue: string, why: string): Promise<void> {
   try {
     await client.send(new SendMessageCommand({ QueueUrl: queue, MessageBody: JSON.stringify({ why }) }));

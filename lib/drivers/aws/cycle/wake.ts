@@ -1,19 +1,20 @@
 /**
- * Who starts cycles, and that it is one at a time. Triggers (a submission, an interruption, the clock) count `wanted`
- * up; the first of them starts an execution of the state machine, those that come while it runs are served by its next
- * round.
+ * Start of cycles, one at a time. Triggers (a submission, an interruption, the clock) increment `wanted`. The first of
+ * them starts an execution of the state machine. Its next round serves triggers that come while it runs.
  *
- * The item WAKE holds: `wanted` (triggers so far), `served` (how many of them the last cycle that ended had seen),
- * `running` and `beatMs` (the execution under way, and when it last began a round), `dueMs` and `dueInMs` (when to look
- * again though nothing happens; absent: nothing is left to do), `awaited` (a trigger was counted since the last round
- * began, and a round will follow for it), `beat` (another one with each round that begins or ends), `watched` and
- * `watchedMs` (the beat that the clock's strikes have seen since then).
+ * The item WAKE has these attributes:
+ * - `wanted`: triggers so far. `served`: triggers that the last finished round had seen.
+ * - `running`: the current execution. `beatMs`: start of its latest round.
+ * - `dueMs`, `dueInMs`: time of the next cycle if nothing happens. Absent: nothing is left to do.
+ * - `awaited`: a trigger came since the latest round began, and a round will follow.
+ * - `beat`: a new random value at each start and end of a round.
+ * - `watched`, `watchedMs`: the beat that the last tick saw, and since when.
  *
- * Invariants: an execution ends only if nothing was wanted since its last round began, in one conditional write, so no
- * trigger is lost between its last look and its end. What counts is the counter, never a time: clocks of two Lambdas
- * may differ. Whether an execution is dead, and whether one is overdue, is told by the strikes of the minute's clock
- * alone, which bear the time of who sends them: what stays the same from one strike to another, so long, does not go on
- * by itself. Two executions that run at once, should it come to that, are kept apart by the store's fencing token.
+ * Invariants. An execution ends only if nothing was wanted since its latest round began. One conditional write checks
+ * this, so no trigger is lost. The counter decides, never a time, because clocks of two Lambdas may differ.
+ * Ticks of the clock alone decide whether an execution is dead or overdue. They carry the sender's time: a beat that is
+ * unchanged between two ticks for long enough has stopped. If two executions ever run at once, the store's fencing
+ * token separates them.
  */
 import { randomText, timeOrderedText } from '../../../kernel/ids.ts';
 import type { Uniform } from '../../../kernel/random.ts';
@@ -22,15 +23,15 @@ import { WAKE } from '../store/keys.ts';
 import type { Condition, Table } from '../store/dynamo-table.ts';
 import { epochMs } from '../../../kernel/units.ts';
 
-/** An Express execution lasts five minutes at most (Step Functions, "Service quotas"). */
+/** Longest duration of an Express execution (Step Functions, "Service quotas"). */
 const STALE_MS = 5 * 60_000;
 
 export interface WakeParts {
   readonly table: Pick<Table, 'add' | 'get' | 'write'>;
-  /** Wall time of this process: nothing that others rely on hangs on it. */
+  /** Wall time of this process. Nothing that others rely on depends on it. */
   readonly nowMs: () => number;
   readonly random: Uniform;
-  /** Starts the state machine; `execution` names the run and is its input. */
+  /** Starts the state machine. `execution` is the name of the run and its input. */
   readonly start: (execution: string) => Promise<void>;
 }
 
@@ -41,62 +42,59 @@ export class Wake {
     this.#parts = parts;
   }
 
-  /** There may be something to do. Throws when that cannot be said or no execution can be started: say it again. */
+  /** Counts a trigger, and starts an execution if none runs. Throws if either fails: call it again. */
   async wake(): Promise<'started' | 'coalesced'> {
     const item = await this.#parts.table.add(WAKE, 'wanted', 1, { awaited: flag(true) });
     return this.#startUnlessRunning(item);
   }
 
-  /** The same for who may start nothing: the clock's next strike does. */
+  /** Counts a trigger without starting anything; the next tick does. For callers without the right to start. */
   async want(): Promise<void> {
     await this.#parts.table.add(WAKE, 'wanted', 1);
   }
 
   /**
-   * Whether a round is still to come that begins after this moment, for a trigger that is counted: it sees what was
-   * stored before this was asked, and nobody need be woken for that. Should whoever counted that trigger die, what is
-   * true of any trigger is true of this one: its message comes again, or the clock finds it unserved.
+   * True if a round will begin after this moment for a trigger that was counted. That round sees everything stored
+   * before this call, so no further wake-up is needed.
+   * If the trigger's sender dies, its message comes again or the clock finds it unserved, as for any trigger.
    */
   async isAwaited(): Promise<boolean> {
     return flagOf((await this.#parts.table.get(WAKE)) ?? {}, 'awaited');
   }
 
   /**
-   * For the clock: starts an execution if one is due or was wanted and never ran, or, which is `revived`, one in place
-   * of another that has died. One read when there is nothing to do. `struckMs`: when the clock struck, by itself.
+   * For the clock: starts an execution if one is due, or was wanted and never ran. `revived`: it replaces one that
+   * died. One read if there is nothing to do. `tickMs`: time of the tick.
    */
-  async wakeIfDue(struckMs: number): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
+  async wakeIfDue(tickMs: number): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return 'idle';
     if (textAt(item, 'running') !== '') {
-      if (!(await this.#isSeenFor(item, STALE_MS, struckMs))) return 'idle';
+      if (!(await this.#isSeenFor(item, STALE_MS, tickMs))) return 'idle';
       const answer = await this.#take(item);
       return answer === 'started' ? 'revived' : answer;
     }
     const isUnserved = numberOf(item, 'wanted') > numberOf(item, 'served');
-    return isUnserved || (await this.#isDue(item, struckMs)) ? this.#take(item) : 'idle';
+    return isUnserved || (await this.#isDue(item, tickMs)) ? this.#take(item) : 'idle';
   }
 
-  /**
-   * By the clock of whoever said so, which may be slow; then by the strikes, within a minute. One too many looks in
-   * vain.
-   */
-  async #isDue(item: Item, struckMs: number): Promise<boolean> {
+  /** True if a cycle is due by the writer's clock, or by ticks if that clock is slow. A cycle too many does no harm. */
+  async #isDue(item: Item, tickMs: number): Promise<boolean> {
     if (item['dueMs'] === undefined) return false;
-    if (struckMs >= numberOf(item, 'dueMs')) return true;
-    return this.#isSeenFor(item, numberOf(item, 'dueInMs') - 1, struckMs);
+    if (tickMs >= numberOf(item, 'dueMs')) return true;
+    return this.#isSeenFor(item, numberOf(item, 'dueInMs') - 1, tickMs);
   }
 
-  /** Whether strikes have seen this beat for longer than `forMs`; the first that sees it is noted. */
-  async #isSeenFor(item: Item, forMs: number, struckMs: number): Promise<boolean> {
+  /** True if ticks have seen this beat for longer than `forMs`. The first tick that sees a beat notes it. */
+  async #isSeenFor(item: Item, forMs: number, tickMs: number): Promise<boolean> {
     const beat = textAt(item, 'beat');
     const watchedMs = numberOf(item, 'watchedMs');
-    if (item['watchedMs'] !== undefined && textAt(item, 'watched') === beat) return struckMs - watchedMs > forMs;
+    if (item['watchedMs'] !== undefined && textAt(item, 'watched') === beat) return tickMs - watchedMs > forMs;
     await this.#parts.table.write(
       {
         key: WAKE,
-        // A strike that comes late must not make this one look older than it is.
-        set: { watched: text(beat), watchedMs: number(Math.max(struckMs, watchedMs)) },
+        // Maximum: a late tick must not make this beat look older than it is.
+        set: { watched: text(beat), watchedMs: number(Math.max(tickMs, watchedMs)) },
         condition: stillAt(beat),
       },
       'nothing',
@@ -104,7 +102,7 @@ export class Wake {
     return false;
   }
 
-  /** Whether nothing runs, nothing is wanted and nothing is due: the last cycle found nothing left to do. */
+  /** True if nothing runs, is wanted or is due: the last cycle found nothing left to do. */
   async isIdle(): Promise<boolean> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return true;
@@ -112,10 +110,7 @@ export class Wake {
     return textAt(item, 'running') === '' && item['dueMs'] === undefined && !isWanted;
   }
 
-  /**
-   * Whether something that should have happened did not: a cycle that died, or one that was due and did not begin. Only
-   * to be said: it is as right as the clocks of this process and of the cycle's are.
-   */
+  /** True if a cycle died or is overdue. For reports only. */
   async isLate(): Promise<boolean> {
     const item = await this.#parts.table.get(WAKE);
     if (item === undefined) return false;
@@ -123,7 +118,7 @@ export class Wake {
     return item[since] !== undefined && this.#parts.nowMs() - numberOf(item, since) > STALE_MS;
   }
 
-  /** A round of an execution begins. Null when another execution has taken its place; else what to end it with. */
+  /** Start of a round. Null if another execution has taken over; else the number that `end` needs. */
   async begin(execution: string): Promise<number | null> {
     const { status, item } = await this.#parts.table.write({
       key: WAKE,
@@ -138,8 +133,8 @@ export class Wake {
   }
 
   /**
-   * A round is over: true when something was wanted since it began (`seen`) and another one must follow. `dueInMs` says
-   * when to look again though nothing happens; null when nothing is left to do.
+   * End of a round. True if something was wanted since it began (`seen`): another round must follow. `dueInMs`: time to
+   * the next cycle if nothing happens; null if nothing is left to do.
    */
   async end(execution: string, { seen, dueInMs }: { seen: number; dueInMs: number | null }): Promise<boolean> {
     const inMs = dueInMs === null ? null : Math.max(0, Math.ceil(dueInMs));
@@ -157,15 +152,15 @@ export class Wake {
   }
 
   /**
-   * An execution has failed: its place is free at once, for the next trigger or the clock, instead of when it would be
-   * taken for dead. What it was to serve stays wanted or due. False when another one has its place already.
+   * Report of a failed execution: frees its place at once. Its triggers stay wanted or due. False if another execution
+   * has the place.
    */
   async gaveUp(execution: string): Promise<boolean> {
     const { status } = await this.#free(execution);
     return status === 'done';
   }
 
-  /** Another execution goes on where this one, which has run for long, ends. */
+  /** Replaces a long-running execution by a new one. */
   async handOver(execution: string): Promise<void> {
     const item = await this.#parts.table.get(WAKE);
     if (textAt(item, 'running') === execution) await this.#take(item ?? {});
@@ -175,12 +170,12 @@ export class Wake {
     return textAt(item, 'running') === '' ? this.#take(item) : 'coalesced';
   }
 
-  /** Means nothing but that it is another one than before. */
+  /** Random value that differs from all earlier beats. */
   #beat(): Item[string] {
     return text(randomText(this.#parts.random, 12));
   }
 
-  /** Takes the place of the execution that `item` names, or of none; one of several that try at once does. */
+  /** Takes the place of the execution in `item`, or the free place. Only one of several callers succeeds. */
   async #take(item: Item): Promise<'started' | 'coalesced'> {
     const before = textAt(item, 'running');
     const execution = `c-${timeOrderedText(epochMs(this.#parts.nowMs()), this.#parts.random)}`;
@@ -199,7 +194,7 @@ export class Wake {
     return 'started';
   }
 
-  /** Not heeded when it fails: the execution that never began is taken for dead later. */
+  /** Frees the place again. A failure is ignored: the execution that never began is taken for dead later. */
   async #letGo(execution: string): Promise<void> {
     await this.#free(execution).catch(() => undefined);
   }
@@ -207,14 +202,14 @@ export class Wake {
   #free(execution: string): Promise<{ readonly status: 'done' | 'refused' }> {
     return this.#parts.table.write({
       key: WAKE,
-      // Whoever comes next tries again.
+      // Free place: the next trigger tries again.
       remove: ['running', 'beatMs', 'awaited'],
       condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },
     });
   }
 }
 
-/** No round has begun or ended since. An item of an earlier version has no beat. */
+/** Condition: no round has begun or ended since. An item of an earlier version has no beat. */
 const stillAt = (beat: string): Condition =>
   beat === ''
     ? { expression: 'attribute_not_exists(beat)' }

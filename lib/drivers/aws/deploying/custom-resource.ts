@@ -1,9 +1,9 @@
 /**
- * What CloudFormation asks of a function behind a custom resource, and the answer it waits for: an object put to an
- * address that it gives. https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+ * Custom resources of CloudFormation: its request, and the answer, which is an object put to the given address.
+ * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
  *
- * A deployment hangs until it is answered, so every request is: with a failure as well. What is made here can be made
- * again and has nothing to be undone: `Delete`, of a roll-back too, is only said yes to.
+ * A deployment hangs until the answer arrives, so failures are answered too. Our resources can be made again and leave
+ * nothing to undo, so `Delete`, also in a roll-back, always succeeds.
  */
 import { z } from 'zod';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -20,18 +20,18 @@ export const customResourceEvent = z.object({
 });
 export type CustomResourceEvent = z.output<typeof customResourceEvent>;
 
-/** An answer has 4,096 bytes at most ("Response objects"); the rest is for the ids. */
+/** Length of the reason. An answer has at most 4,096 bytes ("Response objects"), which also hold ids. */
 const MAX_REASON = 2_000;
 
 export interface Answered {
   readonly status: 'SUCCESS' | 'FAILED';
-  /** Why it failed; empty when it did not. */
+  /** Reason of a failure; else empty. */
   readonly reason: string;
 }
 
 /**
- * Does the work, unless something is deleted, and answers. What `work` throws fails the deployment, in its words.
- * Throws only where the answer does not arrive: the Lambda service then asks again.
+ * Does the work, except for deletions, and answers. An error of `work` fails the deployment with its message. Throws
+ * only if the answer does not arrive: the Lambda service then asks again.
  */
 export async function answerDeployment(
   event: CustomResourceEvent,
@@ -41,11 +41,11 @@ export async function answerDeployment(
   const { StackId, RequestId, LogicalResourceId, PhysicalResourceId = `ebbtide-${LogicalResourceId}` } = event;
   const { status: Status, reason: Reason } = answered;
   const body = JSON.stringify({ Status, Reason, StackId, RequestId, LogicalResourceId, PhysicalResourceId });
-  // The address is signed for a request without a content type.
+  // Empty content type: the address is signed without one.
   const response = await fetch(event.ResponseURL, { method: 'PUT', body, headers: { 'content-type': '' } });
   if (!response.ok) {
     throw new EbbError('aws.unavailable', {
-      what: 'CloudFormation does not take an answer',
+      what: 'CloudFormation refuses an answer',
       got: `${response.status} ${response.statusText}`,
     });
   }
@@ -65,7 +65,7 @@ async function outcomeOf(
   }
 }
 
-/** As a person reads it among the events of the stack: each finding with its key, and what to do. */
+/** Text for people in the stack's events: each finding with its key and remedy. */
 function reasonOf({ facts, message }: EbbError): string {
   const { issues, next } = facts;
   const said = issues === undefined ? message : issues.map((i) => `${i.at}: ${i.message}`).join('; ');

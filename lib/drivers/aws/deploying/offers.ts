@@ -1,7 +1,6 @@
 /**
- * Whether a region has what a deployment is configured to buy: asked by `npm run preflight`, and by the deployment
- * itself before the rest of it is made. What is found names the key of the configuration and what to do; docs/deploy.md
- * has the same keys.
+ * Check that a region offers what the deployment wants to buy. `npm run preflight` asks it, and so does the deployment
+ * before it makes anything else. Findings name the key of the configuration and the remedy, as docs/deploy.md does.
  */
 import {
   DescribeInstanceTypeOfferingsCommand,
@@ -11,14 +10,15 @@ import {
 } from '@aws-sdk/client-ec2';
 import { z } from 'zod';
 import { EbbError, type Issue, messageOf } from '../../../kernel/errors.ts';
+import { familyOf } from '../../../domain/pool.ts';
 import { classify, faultOf } from '../errors.ts';
 import { describeReservations, reservationIssues } from '../market/reservations.ts';
 
-/** Properties of the custom resource: the construct sets them (lib/infra/deploying.ts). */
+/** Properties of the custom resource (lib/infra/deploying.ts sets them). */
 export const askedOf = z.object({
   Families: z.array(z.string().min(1)).min(1),
   Zones: z.array(z.string().min(1)).min(1),
-  /** Of a VPC that was there before: its id, and `zone=subnet`. Of one that is made with the rest: none. */
+  /** Id of an existing VPC; its subnets are `zone=subnet`. A new VPC has neither. */
   Vpc: z.string().optional(),
   Subnets: z.array(z.string().regex(/^[^=]+=[^=]+$/)).default([]),
   /** Ids of capacity reservations. */
@@ -27,22 +27,22 @@ export const askedOf = z.object({
 export type Asked = z.output<typeof askedOf>;
 export type AskedInput = z.input<typeof askedOf>;
 
-/** A thousand offers each: all types in all zones of a region are some five of them. */
+/** Pages of a thousand offers each. All types in all zones of a region fill about five. */
 const MAX_PAGES = 50;
 
-/** What EC2 was asked and could not answer now is taken as it is: a fault that passes must not fail a deployment. */
+/** Findings. A question that EC2 cannot answer now gives none: a passing fault must not fail a deployment. */
 export interface Checked {
-  /** Families by zone in which nothing of them can be bought, where another zone has them. */
+  /** Families that a zone lacks but another zone has, by zone. */
   readonly lacking: ReadonlyMap<string, readonly string[]>;
-  /** A type of each family that is offered. */
+  /** One offered type per family. */
   readonly types: ReadonlyMap<string, string>;
-  /** What is worth knowing of capacity reservations that can be used. */
+  /** Remarks on usable capacity reservations. */
   readonly notes: readonly Issue[];
 }
 
 /**
- * Throws `usage` with every finding: a family that no zone has, zones without any of them, subnets that are elsewhere,
- * capacity reservations that cannot be used, or an account that may not even ask.
+ * Throws `usage` with all findings: families that no zone has, zones without any family, misplaced subnets, unusable
+ * capacity reservations, a missing right to ask.
  */
 export async function checkRegion(client: EC2Client, asked: Asked): Promise<Checked> {
   const { Families: families, Zones: zones } = asked;
@@ -72,7 +72,7 @@ export async function checkRegion(client: EC2Client, asked: Asked): Promise<Chec
 }
 
 interface Offered {
-  /** Families. */
+  /** Families by zone. */
   readonly byZone: Map<string, Set<string>>;
   readonly types: Map<string, string>;
 }
@@ -92,7 +92,7 @@ async function offersIn(client: EC2Client, { Families, Zones }: Asked): Promise<
       }),
     );
     for (const { InstanceType: type = '', Location: zone = '' } of answer.InstanceTypeOfferings ?? []) {
-      const [family = ''] = type.split('.');
+      const family = familyOf(type);
       if (!offered.types.has(family) || type.endsWith('.large')) offered.types.set(family, type);
       offered.byZone.set(zone, (offered.byZone.get(zone) ?? new Set()).add(family));
     }
@@ -102,7 +102,7 @@ async function offersIn(client: EC2Client, { Families, Zones }: Asked): Promise<
   return offered;
 }
 
-/** Subnets that are not in the zone, or not in the VPC, that the configuration says. */
+/** Subnets outside the zone or the VPC of the configuration. */
 async function misplaced(client: EC2Client, { Vpc, Subnets }: Asked): Promise<Issue[]> {
   if (Subnets.length === 0) return [];
   const pairs = Subnets.map((pair) => pair.split('=') as [string, string]);
@@ -128,7 +128,7 @@ async function reserved(client: EC2Client, { Families: families, Zones: zones, R
   return reservationIssues(await describeReservations(client), named, { families, zones });
 }
 
-/** Says of a refused question which right is lacking. */
+/** Names the missing right if the question is refused. */
 async function allowed<T>(at: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
@@ -141,7 +141,7 @@ async function allowed<T>(at: string, ask: () => Promise<T>): Promise<T> {
       issues: [
         {
           at: fault === 'denied' ? 'account' : 'region',
-          message: `EC2 refuses to say what ${at} it has: ${said}`,
+          message: `EC2 refuses to list its ${at}: ${said}`,
         },
       ],
       next: 'switch the region on for the account, and have EC2 allowed by whoever limits it (service control policies, permission boundaries)',

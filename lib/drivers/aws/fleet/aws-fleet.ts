@@ -1,10 +1,9 @@
 /**
- * Capacity on EC2 and execution on ECS behind the Fleet port. What was asked and what happened is in one record per
- * instance (instance-record.ts, inbox.ts); events and the sweep bring in the world's side of it (watch.ts, sweep.ts).
+ * The Fleet port on EC2 and ECS. One record per instance holds what was asked for and what happened
+ * (instance-record.ts, inbox.ts). Events and the sweep bring in observations (watch.ts, sweep.ts).
  *
- * Lifecycle: opened by any number of Lambdas at once; nothing to close. Crash points: between a call to AWS and its
- * note. A launch repeated finds the same instances by its token; an instance whose record was never written is adopted
- * by its tags.
+ * Lifecycle: any number of Lambdas use it at once; nothing to close. Crash points: between a call to AWS and its note.
+ * A repeated launch finds its instances by the client token. An instance without a record is adopted by its tags.
  */
 import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -29,7 +28,7 @@ import type { Ec2 } from './ec2.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox, LaunchOrder } from './inbox.ts';
 import { launchGroups, type LaunchGroup } from './launch-groups.ts';
-import { tokenOf } from './marks.ts';
+import { tokenOf } from './request-names.ts';
 import { fold, isOpen, launchedRecord, trimmed, type InstanceRecord } from './instance-record.ts';
 import { bidNumber, isBoughtAs } from '../../../domain/pool.ts';
 
@@ -42,7 +41,7 @@ export interface AwsFleetParts {
   readonly logs: Fleet['logs'];
 }
 
-/** An instance that was bought, and is to be recorded. */
+/** A bought instance whose record is still to be written. */
 interface Made {
   readonly instance: InstanceId;
   readonly key: EffectKey;
@@ -51,14 +50,14 @@ interface Made {
   readonly ec2: string;
 }
 
-/** Reserved pools that had no capacity left in this call, with what was answered. */
+/** Reserved pools that had no capacity left in this call, with the answer. */
 type FullPools = Map<PoolId, Unsuccessful>;
 
 const DONE: EffectOutcome = { status: 'done' };
 const gone = (detail: string): EffectOutcome => ({ status: 'refused', why: 'instance-gone', detail });
-/** Calls that one process makes at once; most of their time they wait. */
+/** Parallel calls of one process; most of their time they wait. */
 const AT_ONCE = 5;
-/** Applied observations are dropped from a record that is never without news once there are so many. */
+/** Number of observations from which applied ones are dropped from a record that always has news. */
 const TRIM_FROM = 64;
 
 export class AwsFleet implements Fleet {
@@ -70,11 +69,11 @@ export class AwsFleet implements Fleet {
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly EffectOutcome[]> {
     const made: Made[] = [];
-    // The same instance asked for twice at once is asked for once.
+    // One request per instance: a repeated one in the same call is dropped.
     const unique = [...new Map(requests.map((r) => [r.instance, r])).values()];
     const outcomes = new Map<InstanceId, EffectOutcome>();
     const full: FullPools = new Map();
-    await inParallel(inTurns(launchGroups(unique)), async (groups) => {
+    await inParallel(inSequence(launchGroups(unique)), async (groups) => {
       for (const group of groups) {
         const found = await attemptedAll(group.requests, () => this.#launchGroup(group, made, full));
         group.requests.forEach((r, i) => outcomes.set(r.instance, found[i] ?? DONE));
@@ -93,18 +92,18 @@ export class AwsFleet implements Fleet {
     if (order !== null && id !== null) {
       for (const [instance, outcome] of await this.#launchTogether(id, order, made)) asked.set(instance, outcome);
     }
-    // Launches of no group; of a group, those that its order does not have.
+    // Launches without a group, and those missing from its order.
     for (const request of open) {
       if (!asked.has(request.instance)) asked.set(request.instance, await this.#launchAlone(request, made, full));
     }
     return requests.map((r) => known.get(r.instance)?.refused ?? asked.get(r.instance) ?? DONE);
   }
 
-  /** The order under which a group is asked for; null: its one launch is bought alone. */
+  /** Order of the group's request; null: a single launch is bought alone. */
   #orderOf(group: string, open: readonly LaunchRequest[]): Promise<LaunchOrder | null> {
     const { inbox, ec2 } = this.#parts;
     const [first] = open;
-    // One that is left of a group is asked for with the others, as before.
+    // A group's order may exist already. Its last open launch then repeats the whole request.
     if (first === undefined || open.length === 1) return inbox.launchOrder(group);
     return inbox.orderLaunch(group, {
       members: open.map(({ instance, key }) => ({ instance, key })),
@@ -132,7 +131,7 @@ export class AwsFleet implements Fleet {
     return DONE;
   }
 
-  /** Repeats the whole request: EC2 answers the same, and those whose instances are known already stay as they are. */
+  /** Repeats the whole request. EC2 answers the same, and instances that are known already stay as they are. */
   async #launchTogether(
     group: string,
     { members, pool, bid, template }: LaunchOrder,
@@ -154,7 +153,7 @@ export class AwsFleet implements Fleet {
     return outcomes;
   }
 
-  /** A refusal lasts: whoever asks again is answered the same. */
+  /** Notes a refusal. A repeated launch gets the same answer. */
   async #notLaunched(of: Omit<Made, 'ec2'>, outcome: Unsuccessful): Promise<EffectOutcome> {
     if (outcome.status === 'refused') {
       await this.#parts.inbox.create(launchedRecord({ ...of, ec2: null, refused: outcome }), (r) => r);
@@ -162,11 +161,11 @@ export class AwsFleet implements Fleet {
     return outcome;
   }
 
-  /** One look for all that were made: when exactly, by EC2's word. One that EC2 does not show yet was made now. */
+  /** Times of all launches by EC2's clock, in one request. An instance that EC2 does not show yet was launched now. */
   async #noteLaunched(made: readonly Made[], outcomes: Map<InstanceId, EffectOutcome>): Promise<void> {
     if (made.length === 0) return;
     const nowMs = raw(this.#parts.clock.now());
-    // Failing to look is no reason to forget what was bought.
+    // Purchases are kept even if EC2 cannot be asked.
     const seen = await this.#parts.ec2.seen(made.map((m) => m.ec2)).catch(() => []);
     const launchedMs = new Map(seen.map((s) => [s.ec2, s.launchedMs]));
     await inParallel(made, async (each) => {
@@ -191,13 +190,13 @@ export class AwsFleet implements Fleet {
     const { inbox, hosts, clock } = this.#parts;
     const known = await inbox.record(instance);
     if (known === null || known.refused !== null) return requests.map(() => gone(`there is no instance ${instance}`));
-    // An order is written after its attempt is in the record: one whose attempt is not there any more has ended.
+    // Attempts that were ordered and are no longer in the record have ended: a record is written before its orders.
     const isOver = await inbox.ordered(
       instance,
       requests.map((r) => r.attempt).filter((a) => known.attempts[a] === undefined),
     );
     const wanted = requests.filter((r) => !isOver.has(r.attempt));
-    // What can be started at once is claimed in the same write.
+    // Attempts that can start at once are claimed in the same write.
     let claimed: ReadonlySet<AttemptId> = new Set();
     const atMs = raw(clock.now());
     const record = await inbox.update(
@@ -223,7 +222,7 @@ export class AwsFleet implements Fleet {
     return requests.map((r) => {
       if (!accepted.has(r.attempt)) return gone(whyClosed(record ?? known));
       if (failures.length > 0) return { status: 'failed', detail: failures.join('; ') };
-      // Asked for by somebody who has no answer yet, or never will: whoever wants it must ask again.
+      // Attempt without a task: its order is in progress or lost. The next cycle asks again.
       const { task, triedMs } = attempts[r.attempt] ?? { task: null, triedMs: null };
       return task === null && triedMs !== null
         ? { status: 'failed', detail: 'ECS was asked and has not answered' }
@@ -231,7 +230,7 @@ export class AwsFleet implements Fleet {
     });
   }
 
-  /** Starts what was claimed, and does what else there is to do about the instance. */
+  /** Starts claimed attempts, and performs other duties of the instance. */
   async #begun(
     record: InstanceRecord | null,
     claimed: readonly StartRequest[],
@@ -251,7 +250,7 @@ export class AwsFleet implements Fleet {
       if (known === null || known.refused !== null) return gone(`there is no instance ${instance}`);
       if (known.gone !== null) return gone(whyClosed(known));
       const atMs = raw(clock.now());
-      // One that was never sent is taken as ordered, so that its end is reported and a later order finds it ended.
+      // Unsent attempts count as ordered from now on. Their end is reported, and a later order finds them ended.
       const isUnknown = known.attempts[attempt] === undefined && (await inbox.ordered(instance, [attempt])).size === 0;
       const record = await inbox.update(
         instance,
@@ -305,7 +304,7 @@ export class AwsFleet implements Fleet {
       const seen = after.get(instance);
       const isEndOffered = news.get(instance)?.isEndOffered === true;
       if (seen !== undefined && seen >= sequence) await inbox.applied(record, seen);
-      // Whoever knew of the instance was told of its end, and knows of it no longer: it has been applied.
+      // An end that was offered and is no longer in the cursors has been applied.
       else if (seen === undefined && isEnded && isEndOffered) await inbox.applied(record, sequence);
       else {
         const open = record.observations.filter((o) => o.sequence > (seen ?? 0));
@@ -319,7 +318,7 @@ export class AwsFleet implements Fleet {
     return found;
   }
 
-  /** Of what this very process takes in; between Lambdas `Wake` says it. */
+  /** Observations of this process only. Between Lambdas `Wake` carries the news. */
   onChange(wake: () => void): () => void {
     return this.#parts.inbox.onNews(() => {
       wake();
@@ -335,11 +334,11 @@ export class AwsFleet implements Fleet {
   }
 
   async close(): Promise<void> {
-    // Clients are the composition's.
+    // No clients to close: they belong to the composition.
   }
 }
 
-/** Takes orders as long as the instance takes any; those that it has are kept whatever its state. */
+/** Adds orders while the instance accepts tasks. Earlier orders stay in any state. */
 const ordered = (record: InstanceRecord, requests: readonly StartRequest[]): InstanceRecord =>
   isOpen(record)
     ? requests.reduce(
@@ -362,8 +361,8 @@ function whyClosed({ instance, gone: end, warnedMs }: InstanceRecord): string {
 const isLackOfCapacity = (outcome: Unsuccessful): boolean =>
   outcome.status === 'refused' && outcome.why === 'insufficient-capacity';
 
-/** Launches of one reserved pool come one after another: once one is refused, the rest need not be asked for. */
-const inTurns = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
+/** Launches of one reserved pool run one after another: after a refusal the rest need not be sent. */
+const inSequence = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup[])[] => [
   ...Map.groupBy(groups, (group) => {
     const pool = group.requests[0]?.pool;
     return pool !== undefined && isBoughtAs(pool, 'reserved') ? pool : group;
@@ -372,7 +371,7 @@ const inTurns = (groups: readonly LaunchGroup[]): readonly (readonly LaunchGroup
 
 const plain = ({ key, instance, pool, bid }: LaunchRequest) => ({ key, instance, pool, bid: bidNumber(bid) });
 
-/** What may pass is an outcome and not a fault; what is a defect of ours stays one. */
+/** Turns faults that may pass into outcomes. Defects are thrown. */
 async function attempted(effect: () => Promise<EffectOutcome>): Promise<EffectOutcome> {
   try {
     return await effect();

@@ -14,7 +14,7 @@ export interface BillParts {
   readonly rules: BillingRules;
 }
 
-/** What an instance has cost by the published prices of its pool. Throws `not-found` for one that never was. */
+/** Cost of an instance by the published prices of its pool. Throws `not-found` for an unknown instance. */
 export async function instanceBill(
   { inbox, prices, rules }: BillParts,
   instance: InstanceId,

@@ -14,7 +14,7 @@ import { AwsFleet } from './aws-fleet.ts';
 import { Hosts } from './hosts.ts';
 import { Inbox } from './inbox.ts';
 import type { LastWords } from './task-logs.ts';
-import { taskLogs, type LogOf } from './reading.ts';
+import { taskLogs, type LogOf } from './reading-fleet.ts';
 import { Watch } from './watch.ts';
 
 export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOptions, 'client' | 'speed'> {
@@ -23,11 +23,11 @@ export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOpt
   readonly clock: Clock;
   /** Wall time. */
   readonly nowMs: () => number;
-  /** How the clock stands to the wall; absent: it is the wall's. */
+  /** Anchor of the engine clock; absent: wall time. */
   readonly anchor: ClockAnchor | undefined;
-  /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
+  /** Wall time of an attempt's latest checkpoint mark; null if there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
-  /** Told of a log whose end could not be read: what its task used stays unknown. */
+  /** Called for a log whose end is unreadable: the task's usage stays unknown. */
   readonly onUnreadLog?: (attempt: AttemptId, error: EbbError) => void;
   readonly logOf?: LogOf;
   /** Expected time from launch to first task, engine seconds. */
@@ -37,7 +37,7 @@ export interface AwsFleetOptions extends Omit<Ec2Options, 'client'>, Omit<EcsOpt
   readonly rules: BillingRules;
 }
 
-/** The fleet, and what brings the world's news to it. */
+/** The fleet, and the parts that feed it with observations. */
 export interface AwsFleetOnAws {
   readonly fleet: AwsFleet;
   readonly inbox: Inbox;
@@ -65,7 +65,7 @@ export function awsFleet(options: AwsFleetOptions): AwsFleetOnAws {
   });
   const engineMs = (wallMs: number): number =>
     anchor === undefined ? wallMs : anchor.engineMs + (wallMs - anchor.wallMs) * anchor.speed;
-  // An end is taken in whether or not its log can be read: what a task used is not worth that its job waits.
+  // Last words of a log, if readable. A task's end is not delayed for its usage.
   const lastWords = (attempt: AttemptId, task: string): Promise<LastWords | null> =>
     logs.lastWords(attempt, task).catch((error: unknown) => {
       if (!(error instanceof EbbError) || error.code === 'internal') throw error;

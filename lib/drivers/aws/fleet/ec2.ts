@@ -20,13 +20,12 @@ import {
   type AwsFault,
   type Unsuccessful,
 } from '../errors.ts';
-import { tokenOf } from './marks.ts';
+import { tokenOf } from './request-names.ts';
 import { LAUNCH_RATE, TokenBucket } from './request-rate.ts';
 
 /**
- * Tags by which an instance is known again when our own records of it are lost. One that is bought alone has `instance`
- * and `key`; one of several that are bought together has `launch` in their place, as CreateFleet gives all of them the
- * same tags.
+ * Tags that identify an instance if our records are lost. An instance that is bought alone has `instance` and `key`.
+ * Instances of one request have `launch` instead, because CreateFleet gives all of them the same tags.
  */
 export const TAGS = {
   stack: 'ebb:stack',
@@ -39,67 +38,64 @@ export const TAGS = {
 
 export interface Ec2Options {
   readonly client: EC2Client;
-  /** The deployment's name: the tag of all that it makes. */
+  /** Name of the deployment, and tag of everything that it makes. */
   readonly stack: string;
-  /** Id. */
+  /** Id of the launch template. */
   readonly launchTemplate: string;
-  /**
-   * Number of the version that the deployment made. `$Default` stays at 1 however often CloudFormation updates the
-   * template.
-   */
+  /** Version that the deployment made. `$Default` stays at 1 when CloudFormation updates the template. */
   readonly launchTemplateVersion: string;
   /** Subnet by zone. */
   readonly subnets: ReadonlyMap<string, string>;
-  /** Ids of the capacity reservations of a reserved pool that take instances now; absent: there are none. */
+  /** Ids of a reserved pool's capacity reservations that accept instances now; absent: none. */
   readonly reservations?: (pool: PoolId) => Promise<readonly string[]>;
-  /** Admits requests that launch; absent: LAUNCH_RATE. */
+  /** Limits the rate of launch requests; absent: LAUNCH_RATE. */
   readonly rate?: Pick<TokenBucket, 'take'>;
-  /** Told of a pool whose type its zone does not offer. */
+  /** Called for a pool whose type its zone does not offer. */
   readonly onUnsupported?: (pool: string) => Promise<void>;
-  /** Told of a launch that EC2 refuses as invalid: a defect, or a deployment that does not fit together. */
+  /** Called for a launch that EC2 refuses as invalid: a defect, or a deployment whose parts do not match. */
   readonly onInvalid?: (pool: string, detail: string) => void;
 }
 
-/** An instance as EC2 shows it, with what our tags say. */
+/** An instance as EC2 shows it, with our tags. */
 export interface Seen {
   readonly ec2: string;
-  /** Which instance of ours it says to be; null: its tags do not say. Tags can be copied: its record decides. */
+  /** Instance id in our tags; null: none. Tags can be copied, so the record decides. */
   readonly instance: string | null;
-  /** The group that it was bought with (launch-groups.ts); null: it was bought alone. */
+  /** Group of the purchase (launch-groups.ts); null: bought alone. */
   readonly launch: string | null;
   readonly key: string;
   readonly pool: string;
   readonly bid: number | 'uncapped';
   readonly launchedMs: number;
   readonly state: string;
-  /** Why it ends or has ended: EC2's code and text; empty before. */
+  /** EC2's code and text for the end of the instance; empty before. */
   readonly reason: { readonly code: string; readonly text: string };
-  /** When its last change was asked for, where EC2 says so. */
+  /** Time at which its last change was requested, if EC2 shows it. */
   readonly changedMs: number | null;
 }
 
-/** One that says which instance of ours it is. */
+/** Instance whose tags hold our id. */
 export type SeenInstance = Seen & { readonly instance: string };
 
 export const namesInstance = (seen: Seen): seen is SeenInstance => seen.instance !== null;
 
-/** What one request is to buy: instances of one pool at one bid. */
+/** One purchase request: instances of one pool at one bid. */
 export interface Purchase {
   /**
-   * Asked again under the same token EC2 answers the same, and buys nothing (EC2 developer guide, "Ensuring
+   * Client token: EC2 answers a repeated request the same and buys nothing (EC2 developer guide, "Ensuring
    * idempotency").
    */
   readonly token: string;
   readonly pool: PoolId;
   readonly bid: number | 'uncapped';
   readonly count: number;
-  /** Tags of the instances besides those of every launch. One of them is theirs alone. */
+  /** Tags besides those of every launch. One of them is unique to the request. */
   readonly tags: Partial<Record<'instance' | 'key' | 'launch', string>>;
   /** Version of the launch template. */
   readonly template: string;
 }
 
-/** What a request bought; `lacking`: why it bought less than it was to, null where it did not. */
+/** Bought instances. `lacking`: reason of a shortfall, or null. */
 export interface Bought {
   readonly ec2: readonly string[];
   readonly lacking: Unsuccessful | null;
@@ -111,7 +107,7 @@ interface Where {
   readonly option: 'spot' | 'on-demand';
 }
 
-/** Ids of one DescribeInstances: far below what a request may hold. */
+/** Ids per DescribeInstances, far below the limit of a request. */
 const IDS_AT_ONCE = 100;
 
 /** The calls to EC2. */
@@ -130,9 +126,9 @@ export class Ec2 {
   }
 
   /**
-   * Buys instances. On spot and on demand by an instant fleet of one override, which answers at once, also where it got
-   * but some of them. An override names no capacity reservation (API_FleetLaunchTemplateOverridesRequest): RunInstances
-   * launches into those, and never outside of them.
+   * Buys instances. Spot and on-demand: an instant fleet with one override, which answers at once, also for a partial
+   * purchase. Reserved: RunInstances, which launches only into the reservation. An override cannot name one
+   * (API_FleetLaunchTemplateOverridesRequest).
    */
   async buy(purchase: Purchase): Promise<Bought> {
     const { pool } = purchase;
@@ -158,11 +154,12 @@ export class Ec2 {
     });
   }
 
-  /** All of them or none, in the first reservation that has room. */
+  /** All instances or none, in the first reservation with room. */
   async #buyReserved(purchase: Purchase, where: Omit<Where, 'option'>): Promise<Bought> {
     const { pool, token, tags, count } = purchase;
     const reservations = (await this.#options.reservations?.(pool)) ?? [];
-    // A token is bound to its reservation. Asked again after a crash another one may have room by now.
+    // The token is bound to one reservation. After a crash another one may have room, so earlier purchases are looked
+    // up by tag.
     const before = reservations.length > 1 ? await this.#tagged(tags) : [];
     if (before.length >= count) return { ec2: before, lacking: null };
     const detail = `no capacity reservation of ${pool} takes instances now`;
@@ -179,7 +176,7 @@ export class Ec2 {
     return bought;
   }
 
-  /** What a request that launches has bought, or why it threw. */
+  /** Purchase, or the reason of its failure. */
   async #asked(purchase: Purchase, call: string, send: () => Promise<Bought>): Promise<Bought> {
     await this.#rate.take();
     try {
@@ -190,30 +187,26 @@ export class Ec2 {
       const detail = classify(error, `ec2 ${call}`).message;
       await this.#note(purchase.pool, fault, detail);
       const outcome = outcomeOfFault(fault, detail);
-      // Turned away at the door it bought nothing. Of the rest that failed it is not known, or the same request may
-      // pass.
+      // Denied requests bought nothing. Other failed requests may have bought, or may pass when repeated.
       const isTurnedAway = outcome.status === 'failed' && outcome.why === 'denied';
       return { ec2: [], lacking: isTurnedAway ? outcomeOfNoLaunch(fault, detail) : outcome };
     }
   }
 
-  /**
-   * The token is bound to a request of an earlier deployment, with other subnets or another template: what that one
-   * bought.
-   */
+  /** Purchase of an earlier deployment: its request, with other subnets or another template, holds the token. */
   async #boughtBefore({ tags, count }: Purchase): Promise<Bought> {
     const ec2 = await this.#tagged(tags);
-    const detail = 'asked for before an update of the deployment, and not launched then';
+    const detail = 'requested before an update of the deployment, and not launched';
     return { ec2, lacking: ec2.length >= count ? null : { status: 'refused', why: 'no-answer', detail } };
   }
 
-  /** Instances that were launched with the tags of a purchase. */
+  /** Instances with the tags of a purchase. */
   async #tagged(tags: Purchase['tags']): Promise<readonly string[]> {
     const [[name, value] = ['key', ''] as const] = Object.entries(tags) as [keyof typeof TAGS, string][];
     return (await this.#describe(`tag:${TAGS[name]}`, [value])).map((seen) => seen.ec2);
   }
 
-  /** What cannot be noted now is met again at the next launch. */
+  /** Reports a fault. An unreported one comes up again at the next launch. */
   async #note(pool: string, fault: AwsFault | null, detail: string): Promise<void> {
     if (fault === 'unsupported') await this.#options.onUnsupported?.(pool).catch(() => undefined);
     if (fault === 'invalid') this.#options.onInvalid?.(pool, detail);
@@ -266,17 +259,17 @@ export class Ec2 {
     return [{ ResourceType: 'instance', Tags }];
   }
 
-  /** Those of ours among `ids` that EC2 shows; one that was just made may not be there yet. */
+  /** Our instances among `ids` that EC2 shows. A new one may be missing. */
   async seen(ids: readonly string[]): Promise<readonly Seen[]> {
     const found: Seen[] = [];
     for (let i = 0; i < ids.length; i += IDS_AT_ONCE) {
-      // A filter leaves out what is not there; asked for by name, one that is not there fails them all.
+      // A filter skips missing ids. Naming them directly would fail the whole request.
       found.push(...(await this.#describe('instance-id', ids.slice(i, i + IDS_AT_ONCE))));
     }
     return found;
   }
 
-  /** All of the deployment, those included that ended within about an hour. */
+  /** All instances of the deployment, including those that ended within about an hour. */
   all(): Promise<readonly Seen[]> {
     return this.#describe(`tag:${TAGS.stack}`, [this.#options.stack]);
   }
@@ -303,7 +296,7 @@ export class Ec2 {
     return found;
   }
 
-  /** Ends an instance. One that has ended already stays so. */
+  /** Ends an instance; no effect if it has ended. */
   async end(ec2: string): Promise<void> {
     try {
       await this.#options.client.send(new TerminateInstancesCommand({ InstanceIds: [ec2] }));
@@ -313,16 +306,15 @@ export class Ec2 {
   }
 }
 
-/** API_CreateFleet, API_RunInstances: a token that was used with other parameters. */
+/** Errors of a token that was used with other parameters (API_CreateFleet, API_RunInstances). */
 const isOfOtherRequest = (error: unknown): boolean =>
   error instanceof Error && error.name === 'IdempotentParameterMismatch';
 
-/** Dollars without an exponent, as precise as spot prices are. */
+/** Dollars without an exponent, at the precision of spot prices. */
 const priceText = (usdPerHour: number): string => usdPerHour.toFixed(6).replace(/\.?0+$/, '');
 
 /**
- * Of our own only: nothing else in the account is any business of ours. Whatever bears the stack's tag is, whoever
- * launched it.
+ * Our instance, or none. The stack's tag decides, whoever launched the instance; all others in the account are ignored.
  */
 function seenOf(instance: Instance, stack: string): Seen[] {
   const tags = new Map((instance.Tags ?? []).map((t) => [t.Key, t.Value ?? '']));
@@ -345,7 +337,7 @@ function seenOf(instance: Instance, stack: string): Seen[] {
   ];
 }
 
-/** `User initiated (2026-01-05 12:08:40 GMT)` (API_Instance, StateTransitionReason). */
+/** Time in `User initiated (2026-01-05 12:08:40 GMT)` (API_Instance, StateTransitionReason). */
 function timeIn(reason: string): number | null {
   const [, day, time] = /\((\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}) GMT\)/.exec(reason) ?? [];
   return day === undefined || time === undefined ? null : Date.parse(`${day}T${time}Z`);

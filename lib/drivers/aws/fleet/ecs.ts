@@ -18,7 +18,7 @@ import { classify, faultNamed, faultOf, isOutcomeUnknown, outcomeOfFault, type U
 import { ENTRY_POINT, quoted } from './entrypoint.ts';
 import { CONTAINER, LOG_PREFIX } from './log-place.ts';
 import { partedEnvironment } from './environment-file.ts';
-import { endMarkOf, environmentKey, keptKey, markOf, orderKey, tokenOf } from './marks.ts';
+import { endMarkOf, environmentKey, keptKey, markOf, orderKey, tokenOf } from './request-names.ts';
 import { inputScript, outputScript } from './staging.ts';
 
 export interface EcsOptions {
@@ -34,40 +34,42 @@ export interface EcsOptions {
   readonly bucket: string;
   /** Engine seconds per wall second. */
   readonly speed: number;
-  /** Where a task finds its checkpoint, within its container. */
+  /** Checkpoint folder of a task, within its container. */
   readonly checkpointDir: (task: StartRequest['task']) => string;
   /**
-   * Writes an object of the bucket: values of `env`, and what is too long for ECS. Absent: the former are overrides,
-   * the latter is refused.
+   * Writes an object of the bucket: values of `env`, and orders that are too long for ECS. Absent: values become
+   * overrides, and long orders are refused.
    */
   readonly put?: (key: string, content: string) => Promise<void>;
 }
 
 /**
- * The most that ECS takes (API_ContainerDefinition, stopTimeout), and what an interruption notice leaves. The
- * entrypoint ends a program sooner by itself; what is left is for its uploads.
+ * Longest stop time-out of ECS (API_ContainerDefinition, stopTimeout), which is also the length of an interruption
+ * notice. The entrypoint ends the program earlier and uploads in the rest.
  */
 const STOP_TIMEOUT_S = 120;
 /** "A total of 8192 characters are allowed for overrides" (API_RunTask). */
 export const MAX_OVERRIDES = 8192;
-/** Between uploads of a checkpoint, s: each is a handful of requests to S3, 0.00002 USD. */
+/** Pause between uploads of a checkpoint, s. An upload is a few requests to S3, 0.00002 USD. */
 const CHECKPOINT_PAUSE_S = 60;
-/** Docker's least memory for a container is 6 MiB (API_ContainerDefinition, memory). */
+/** Docker's smallest memory for a container, MiB (API_ContainerDefinition, memory). */
 const MIN_MEMORY_MIB = 6;
 
-/** A page of ListContainerInstances, and what DescribeContainerInstances takes ("up to 100 container instance IDs"). */
+/**
+ * Page size of ListContainerInstances, and limit of DescribeContainerInstances ("up to 100 container instance IDs").
+ */
 const HOSTS_AT_ONCE = 100;
 
 export type Started =
   | { readonly status: 'started'; readonly task: string }
-  /** No answer: there may be a task, or not. */
+  /** No answer: the task may exist. */
   | { readonly status: 'unknown'; readonly detail: string }
   | Unsuccessful;
 
 /** The calls to ECS. */
 export class Ecs {
   readonly #options: EcsOptions;
-  /** Task definitions that are there, as far as this process has asked. */
+  /** Registered task definitions, as far as this process has asked. */
   readonly #definitions = new Map<string, Promise<void>>();
 
   constructor(options: EcsOptions) {
@@ -75,9 +77,9 @@ export class Ecs {
   }
 
   /**
-   * Runs an attempt on one instance. RunTask with a constraint that only this instance meets, and not StartTask,
-   * because RunTask alone takes a client token: repeated when an answer was lost it starts nothing twice. `refusals`,
-   * how often ECS has said no before, makes a new request of it: else the old answer would come again.
+   * Runs an attempt on one instance. RunTask with a constraint that only this instance meets, because StartTask has no
+   * client token: a repeated RunTask starts nothing twice. `refusals`: number of earlier refusals, part of the token.
+   * Without it ECS would repeat its old answer.
    */
   async start(order: StartRequest, ec2: string, refusals: number): Promise<Started> {
     try {
@@ -107,15 +109,14 @@ export class Ecs {
       if (error instanceof TooLong) return { status: 'refused', why: 'invalid', detail: error.message };
       const detail = classify(error, 'ecs RunTask').message;
       const refused = outcomeOfFault(faultOf(error), detail);
-      // What may pass is asked again under the same token: of several tries of this call an earlier one may have been
-      // heard.
+      // Retryable faults repeat under the same token; an earlier try may have succeeded.
       return isOutcomeUnknown(error) || refused.status === 'failed' ? { status: 'unknown', detail } : refused;
     }
   }
 
   /**
-   * What ECS is told of the attempt. The values of its job's environment lie in the bucket, where the agent finds them;
-   * of the rest the part that is too long does, where the entrypoint finds it.
+   * Overrides of the attempt. Values of the job's environment are in the bucket, where the agent reads them. If the
+   * rest is too long, the entrypoint reads that part from the bucket.
    */
   async #overrides(order: StartRequest): Promise<Overrides> {
     const { put } = this.#options;
@@ -124,7 +125,7 @@ export class Ecs {
     const parted = put === undefined ? null : partedEnvironment(env);
     const file = parted === null || parted.content === '' ? null : environmentKey(order.attempt);
     const whole = overridesOf(order, order.command, { ...(parted?.rest ?? env), ...own }, this.#arnOf(file));
-    // An environment too long for a file is also too long for the overrides.
+    // True also for an environment that is too long for a file: it is too long for overrides as well.
     const isLong = put !== undefined && parted === null;
     if (!isLong && JSON.stringify(whole).length <= MAX_OVERRIDES) {
       if (file !== null) await put?.(file, parted?.content ?? '');
@@ -140,15 +141,15 @@ export class Ecs {
     return overridesOf(order, ['true'], { ...short, EBB_ORDER }, null);
   }
 
-  /** Of an object of the bucket. */
+  /** ARN of an object in the bucket. */
   #arnOf(key: string | null): string | null {
     const [, partition = 'aws'] = this.#options.executionRole.split(':');
     return key === null ? null : `arn:${partition}:s3:::${this.#options.bucket}/${key}`;
   }
 
   /**
-   * One task definition per image, entrypoint and set of secrets (overrides have no `secrets`), made when it is first
-   * needed. Made twice at once it has two revisions, which are alike.
+   * Task definition per image, entrypoint and set of secrets, since overrides cannot hold `secrets`. Registered when
+   * first needed. Two parallel registrations give two equal revisions.
    */
   async #definition(order: StartRequest): Promise<string> {
     const image = order.image ?? this.#options.image;
@@ -156,7 +157,7 @@ export class Ecs {
     const secrets = secretsOf(order.secrets ?? {}, this.#options);
     const ofSecrets = secrets.length === 0 ? [] : [JSON.stringify(secrets)];
     const wanted: RegisterTaskDefinitionCommandInput = {
-      // `_` is in no deployment's name: none has rights over another's definitions.
+      // `_` occurs in no deployment's name, so no deployment has rights over another's definitions.
       family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole, ...ofSecrets).slice(0, 16)}`,
       requiresCompatibilities: ['EC2'],
       networkMode: 'bridge',
@@ -204,13 +205,13 @@ export class Ecs {
       const answer = await this.#options.client.send(new DescribeTaskDefinitionCommand({ taskDefinition: family }));
       return answer.taskDefinition?.status === 'ACTIVE';
     } catch (error) {
-      // "Unable to describe task definition": a ClientException says that there is none.
+      // "Unable to describe task definition": ECS reports a missing definition as ClientException.
       if (error instanceof Error && error.name === 'ClientException') return false;
       throw error;
     }
   }
 
-  /** Asks a task to stop. One that has stopped, or is not known any more, stays so. */
+  /** Stops a task; no effect if it has stopped or is unknown. */
   async stop(task: string, why: string): Promise<void> {
     try {
       await this.#options.client.send(
@@ -222,7 +223,7 @@ export class Ecs {
     }
   }
 
-  /** Registrations of EC2 instances that take tasks now. */
+  /** Registrations of EC2 instances that accept tasks now. */
   async hosts(
     ec2: readonly string[],
   ): Promise<readonly { readonly ec2: string; readonly host: string; readonly atMs: number }[]> {
@@ -248,7 +249,7 @@ export class Ecs {
     return found;
   }
 
-  /** Those that ECS still knows: it forgets tasks about an hour after they have stopped. */
+  /** Tasks that ECS still shows. It deletes tasks about an hour after they stopped. */
   async describe(tasks: readonly string[]): Promise<readonly Task[]> {
     const found: Task[] = [];
     try {
@@ -267,9 +268,8 @@ export class Ecs {
 }
 
 /**
- * Secrets as a task definition names them, by ARN; the agent fetches them with the execution role, which no container
- * has. Those of Secrets Manager without the six characters that it appends ("partial ARN"), which nobody knows
- * beforehand.
+ * Secrets of a task definition, by ARN. The agent reads them with the execution role, which no container has. ARNs of
+ * Secrets Manager omit its random suffix of six characters ("partial ARN"), which is unknown beforehand.
  */
 function secretsOf(
   refs: Readonly<Record<string, string>>,
@@ -313,13 +313,13 @@ function overridesOf(
   };
 }
 
-/** Read by the entrypoint's shell: what is the user's, and what was left out of the entrypoint's own. */
+/** Shell text of the order: the user's part, and variables of the entrypoint that did not fit. */
 function orderText(
   { env, command }: StartRequest,
   own: { readonly EBB_INPUTS: string; readonly EBB_OUTPUTS: string },
 ): string {
   const lines = [
-    // Read after the entrypoint's own variables are set, which must not change.
+    // The user's variables come last: the entrypoint's own must not change.
     ...Object.entries(env)
       .filter(([name]) => !Object.hasOwn(own, name))
       .map(([name, value]) => `export ${name}=${quoted(value)}`),
@@ -330,14 +330,14 @@ function orderText(
   return `${lines.join('\n')}\n`;
 }
 
-/** The same names as in local mode, and where in the bucket everything has its place. */
+/** Variables of local mode, and places in the bucket. */
 function environmentOf(order: StartRequest, options: EcsOptions): Environment {
   const { task, attempt, role, checkpoint, timeoutS, inputs, outputs } = order;
   const where = [task.job, task.stage, String(task.index)].map(encodeURIComponent).join('/');
   const bucket = `s3://${options.bucket}/`;
   const workdir = isS3Uri(order.workdir) ? order.workdir : jobFolder(options.bucket, task.job);
   const own = {
-    // The AWS CLI asks for it, and ECS says it on Fargate only.
+    // Region for the AWS CLI: ECS sets it on Fargate only.
     AWS_REGION: order.env['AWS_REGION'] ?? options.region,
     EBB_JOB: task.job,
     EBB_STAGE: task.stage,
@@ -347,7 +347,7 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     EBB_WORKDIR: workdir,
     EBB_INPUTS: inputScript(workdir, inputs),
     EBB_OUTPUTS: outputScript(workdir, outputs),
-    // Where a checkpoint may be written, too, and expires like one.
+    // Claims lie beside checkpoints, where tasks may write and objects expire.
     EBB_CLAIM: outputs.length === 0 ? '' : `${bucket}checkpoints/${where}.publisher-${task.round ?? task.number}`,
     EBB_COPY: role === 'copy' ? '1' : '',
     EBB_REPORT: endMarkOf(attempt),
@@ -357,6 +357,8 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
     ...(checkpoint === null
       ? {}
       : {
+          EBB_DONE: `${bucket}checkpoints/${where}.done`,
+          ...(role === 'copy' ? { EBB_ORIGINAL_URI: `${bucket}checkpoints/${where}/` } : {}),
           EBB_CHECKPOINT_SIGNAL: checkpoint.signal.slice(3),
           EBB_CHECKPOINT_GRACE_S: String(raw(checkpoint.graceS)),
           EBB_CHECKPOINT_PAUSE_S: String(Math.max(1, Math.round(CHECKPOINT_PAUSE_S / options.speed))),

@@ -1,65 +1,71 @@
-/**
- * What an attempt leaves with whose program succeeded, and whose outputs another attempt publishes. A program that ends
- * with this code itself leaves with 1.
- */
+/** Exit code of a successful attempt whose outputs another attempt publishes. A program's own code 205 becomes 1. */
 export const SUPERSEDED_CODE = 205;
 
+/** Reason of a copy that ends because the AWS CLI of its image knows no conditional writes. */
+export const CANNOT_CLAIM =
+  'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original';
+/** Last words of a reason that begins with the attempt that holds the claim. */
+export const PUBLISHES = 'publishes its outputs';
+
 /**
- * What runs as the first process of a task's container: it gives the program the same treatment as local mode does. It
- * is part of the task definition, so that any image will do that has a POSIX shell (`sh`, `kill`, `sleep`, `mkdir`,
- * `touch`, `mv`, `rm`, `date`, and what POSIX shells have built in), and its version is always the deployment's. What
- * concerns S3 is done with the AWS CLI where the image has it (examples/aws-image), on PATH or where `EBB_AWS_CLI`
- * says; `no` there means that it has none.
+ * First process of a task's container. It treats the program as local mode does. As part of the task definition it
+ * always has the deployment's version.
+ * Images need a POSIX shell: `sh`, its built-ins, `kill`, `sleep`, `mkdir`, `touch`, `mv`, `rm`, `date`. S3 needs the
+ * AWS CLI in the image (examples/aws-image), on PATH or where `EBB_AWS_CLI` says; `no` means none.
  *
- *   fetch   the values of the job's environment (environment-file.ts), an order that was too long for ECS, the checkpoint of earlier attempts, the inputs
- *   run     the program, in the background; beside it a watcher that samples memory once a second and uploads the checkpoint when
- *           files in it have changed, and then marks that it did
- *   put     outputs after exit code 0, else the last of the checkpoint; then a line of the log with what it used, and why it failed
+ *   fetch   values of the job's environment (environment-file.ts), an order that was too long for ECS, the latest checkpoint,
+ *           the inputs
+ *   run     the program, in the background; beside it a watcher, which samples memory every second, uploads a changed checkpoint
+ *           and then writes its mark
+ *   put     outputs after exit code 0, else the last checkpoint; then a log line with usage and the reason of a failure
  *
- * Claims. Attempts of a task that live side by side form a round, and one of them publishes outputs: the first to write
- * the claim of the round, an object that S3 writes only where none is ("conditional writes"). It uploads outputs to
- * their places, once. Another attempt reads who it was, uploads nothing and leaves with SUPERSEDED_CODE, which is no
- * failure. A claim costs one PUT; who finds it taken reads it. A failed upload gives it back. An attempt that dies
- * between its claim and its exit has not succeeded: its round publishes nothing more, the task runs again, and its next
- * round has a claim of its own. CLIs before August 2024 know no conditions. With one of these an original publishes
- * without a claim, and a copy ends before its program begins, so that the original has no rival.
+ * Claims. Attempts of one task that run side by side form a round, and one of them publishes outputs. That is the first
+ * to write the round's claim, an object that S3 writes only if none exists ("conditional writes"). It uploads outputs
+ * to their places once. Another attempt reads the claim, uploads nothing and exits with SUPERSEDED_CODE, which is no
+ * failure.
+ * A claim costs one PUT; a loser also reads it. A failed upload gives the claim back. An attempt that dies between
+ * claim and exit has not succeeded. Its round then publishes nothing, the task runs again, and the next round has its
+ * own claim.
+ * CLIs before August 2024 have no conditional writes. There an original publishes without a claim, and a copy ends
+ * before its program begins, so the original has no rival.
  *
- * SIGTERM, ECS' only way to stop a task, ends `fetch`; in `run` it becomes the program's own signal, and SIGTERM and
- * SIGKILL when its grace is over; in `put` it changes nothing, as ECS' SIGKILL is what ends an upload (`stopTimeout`).
- * ECS knows no limit on running time: SIGALRM from a timer is a stop too, and then the exit code is 124.
+ * Signals. ECS stops a task with SIGTERM only. It ends `fetch`. In `run` it becomes the program's own signal, then
+ * SIGTERM and SIGKILL when the grace period is over. In `put` it has no effect: ECS' SIGKILL ends an upload
+ * (`stopTimeout`). ECS has no limit on running time, so a timer sends SIGALRM, which is also a stop, with exit code
+ * 124.
  *
- * Signals go to the processes of the task as in local mode: the checkpoint's to those that handle it, the others to all
- * of them, for a command is often a shell with the program below it. When the command has ended, what is left of it has
- * the rest of its grace if it is being stopped, and is killed otherwise.
+ * Copies of tasks with a checkpoint. Nobody resumes a copy, so it saves nothing and has no grace. A copy that has
+ * succeeded writes a mark and removes the original's checkpoint. A stopped original asks for this mark while its
+ * program saves. With the mark, the program ends at once and nothing is uploaded.
  *
- * A shell that is no terminal's has what runs in the background ignore SIGINT unless it handles that itself. `wait`
- * returns when a trapped signal comes: it is repeated until the program has really ended. One that ended while the
- * signal was handled is gone by then, but the shell still remembers its status, for the next `wait` (127: it was told
- * already).
+ * Receivers are the same as in local mode. Processes that handle the checkpoint signal receive it. All processes
+ * receive other signals, because a command is often a shell above the program. After the command has ended, the rest is
+ * killed at once, or after the grace period if the task is being stopped.
  *
- * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp that the next comparison will be with
- * and the upload; `aws s3 sync` leaves out what is not newer than the object, so what changed is given the stamp's
- * time. What the program has removed is removed in a second pass: a first one that is cut short has taken nothing away.
- * Uploads while it runs take a twentieth of the time at most: each also costs requests, and a day's storage of what it
- * replaces.
+ * Shells without a terminal make background processes ignore SIGINT unless these handle it. `wait` returns at a trapped
+ * signal, so it is repeated until the program has ended. A program that ended during the trap is gone, but the shell
+ * keeps its status for the next `wait` (127: already returned).
  *
- * The watcher is told by a file that all is over; the signal only ends its nap, and may come before there is a trap for
- * it.
+ * Uploads. `-nt` may compare whole seconds, so a second passes between the stamp of the next comparison and the upload.
+ * `aws s3 sync` skips files that are not newer than the object, so changed files get the stamp's time.
+ * A second pass deletes what the program removed, so that an interrupted first pass has deleted nothing. Uploads take
+ * at most a twentieth of the running time: each costs requests and a day's storage of what it replaces.
  *
- * The report begins a line of its own, whatever the program printed last; of an empty line the awslogs driver makes no
- * event.
+ * The watcher ends when a file appears. The signal only interrupts its sleep, and may come before its trap is set.
  *
- * Memory is what local mode measures: pages of processes, not of files that the kernel keeps as long as nobody needs
- * the room.
+ * The report begins on a new line, whatever the program printed last. The awslogs driver makes no event of an empty
+ * line.
+ *
+ * Memory is measured as in local mode: pages of processes, without the kernel's file cache.
  */
 const SCRIPT = `if [ -n "$EBB_ENV" ]; then eval "$(printf %b "$EBB_ENV")"; fi
 unset EBB_ENV
 ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
 ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
-ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY
-unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY
-ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_aws= ebb_cpu_before=
+ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY ebb_done=$EBB_DONE ebb_original=$EBB_ORIGINAL_URI
+unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY EBB_DONE EBB_ORIGINAL_URI
+ebb_phase=fetch ebb_child= ebb_watcher= ebb_program= ebb_timers= ebb_stopped= ebb_late= ebb_why= ebb_saves= ebb_asks= ebb_aws= ebb_cpu_before=
 
 ebb_wait() {
   while :; do
@@ -113,16 +119,28 @@ ebb_stop() {
   fetch) [ -z "$ebb_child" ] || kill -s TERM "$ebb_child" 2>/dev/null ;;
   run)
     ebb_grace=0
-    if [ -n "$EBB_CHECKPOINT_SIGNAL" ]; then
+    if [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ -z "$ebb_copy" ]; then
       case $EBB_CHECKPOINT_SIGNAL in INT) ebb_number=2 ;; USR1) ebb_number=10 ;; USR2) ebb_number=12 ;; *) ebb_number=15 ;; esac
       ebb_signal "$EBB_CHECKPOINT_SIGNAL" "$ebb_number"
       ebb_grace=$EBB_CHECKPOINT_GRACE_S
     fi
     { sleep "$ebb_grace"; ebb_signal TERM; sleep 5; ebb_signal KILL; } >/dev/null 2>&1 &
     ebb_timers="$ebb_timers $!"
+    if [ -n "$ebb_saves" ] && [ -n "$ebb_done" ]; then
+      ebb_ask >/dev/null 2>&1 &
+      ebb_asks=$!
+      ebb_timers="$ebb_timers $!"
+    fi
     trap : TERM ALRM
     ;;
   esac
+}
+ebb_ask() {
+  if "$ebb_cli" s3 cp "$ebb_done" - --only-show-errors; then
+    : >"$ebb_tmp/done"
+    ebb_signal TERM
+  fi
+  : >"$ebb_tmp/asked"
 }
 ebb_tell() {
   ebb_said= ebb_cpu_after=$(ebb_cpu)
@@ -312,7 +330,7 @@ if [ -n "$ebb_order" ]; then
   ebb_do "$ebb_cli" s3 cp "$ebb_order" "$ebb_tmp/order" --only-show-errors || ebb_fail "the command could not be had from $ebb_order"
   . "$ebb_tmp/order"
 fi
-if [ -n "$ebb_aws" ] && [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ "$EBB_CHECKPOINT_SYNC" != no ]; then
+if [ -n "$ebb_aws" ] && [ -n "$EBB_CHECKPOINT_SIGNAL" ] && [ "$EBB_CHECKPOINT_SYNC" != no ] && [ -z "$ebb_copy" ]; then
   ebb_saves=1
   if [ "$EBB_TASK_ATTEMPT" != 1 ]; then
     ebb_do "$ebb_cli" s3 sync "$EBB_CHECKPOINT_URI" "$EBB_CHECKPOINT_DIR" --only-show-errors || ebb_fail 'the checkpoint could not be had from S3'
@@ -326,7 +344,7 @@ done
 export EBB_RESUMED
 if [ -n "$ebb_inputs$ebb_outputs" ]; then ebb_need 'the task has inputs or outputs'; fi
 if [ -n "$ebb_copy" ] && [ -n "$ebb_claim" ] && ! ebb_can_claim; then
-  ebb_fail 'the AWS CLI of the image knows no conditional writes: a copy cannot be told from its original' ${SUPERSEDED_CODE}
+  ebb_fail '${CANNOT_CLAIM}' ${SUPERSEDED_CODE}
 fi
 eval "$ebb_inputs"
 : >"$ebb_tmp/stamp"
@@ -353,6 +371,11 @@ else
   ebb_signal KILL
 fi
 ebb_phase=put
+ebb_tries=0
+while [ -n "$ebb_asks" ] && [ ! -e "$ebb_tmp/asked" ] && [ "$ebb_tries" -lt 50 ]; do
+  ebb_tries=$((ebb_tries + 1))
+  sleep 0.1 2>/dev/null || sleep 1
+done
 for ebb_timer in $ebb_timers; do kill -s TERM "$ebb_timer" 2>/dev/null; done
 : >"$ebb_tmp/over"
 kill -s TERM "$ebb_watcher" 2>/dev/null
@@ -374,7 +397,7 @@ case $ebb_code in
         [ -z "$ebb_claim" ] || "$ebb_cli" s3 rm "$ebb_claim" --only-show-errors
       fi
     elif [ -n "$ebb_publisher" ]; then
-      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher publishes its outputs"
+      ebb_code=${SUPERSEDED_CODE} ebb_why="$ebb_publisher ${PUBLISHES}"
     else
       ebb_code=1 ebb_why="its outputs could not be claimed at $ebb_claim"
     fi
@@ -387,17 +410,21 @@ ${SUPERSEDED_CODE}) ebb_code=1 ebb_why="exit code ${SUPERSEDED_CODE}" ;;
 esac
 if [ -n "$ebb_saves" ]; then
   if [ "$ebb_code" -ne 0 ]; then
-    ebb_save 0
+    [ -e "$ebb_tmp/done" ] || ebb_save 0
   elif [ -e "$ebb_tmp/kept" ]; then
     "$ebb_cli" s3 rm "$EBB_CHECKPOINT_URI" --recursive --only-show-errors
   fi
+fi
+if [ -n "$ebb_aws" ] && [ -n "$ebb_original" ] && [ "$ebb_code" -eq 0 ]; then
+  echo | "$ebb_cli" s3 cp - "$ebb_done" --only-show-errors
+  if [ "$EBB_CHECKPOINT_SYNC" != no ]; then "$ebb_cli" s3 rm "$ebb_original" --recursive --only-show-errors; fi
 fi
 if [ -n "$ebb_late" ] && [ "$ebb_code" -ne 0 ] && [ "$ebb_code" -ne ${SUPERSEDED_CODE} ]; then ebb_code=124; fi
 [ -z "$ebb_why" ] || echo "ebb: $ebb_why" >&2
 ebb_leave "$ebb_code"`;
 
-/** `entryPoint` of every task definition; an image's own one would take the command for its argument. */
+/** `entryPoint` of every task definition. An image's own entrypoint would take the command as its argument. */
 export const ENTRY_POINT: readonly string[] = ['sh', '-c', SCRIPT, 'ebb'];
 
-/** A text as one word of a shell's. */
+/** Text as one shell word. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,31 +1,30 @@
 /**
- * Values of `env` as a file that ECS' agent reads when a task starts (`environmentFiles` of an override): the override
- * holds its ARN, so that DescribeTasks, ECS' events and CloudTrail have no value. The agent fetches it with the
- * execution role; the image needs nothing for it.
+ * Values of `env` as a file that the ECS agent reads when a task starts (`environmentFiles` of an override). The
+ * override only holds the file's ARN, so DescribeTasks, ECS events and CloudTrail show no value. The agent reads it
+ * with the execution role; the image needs nothing for it.
  *
- * The agent takes a line `NAME=VALUE` as it stands, knows no line breaks in values, drops empty ones, and its versions
- * differ in what they make of a further `=` (amazon-ecs-agent, agent/taskresource/envFiles). So there is one variable,
- * of which every other character is an escape for `printf %b` (POSIX); the entrypoint makes the variables of it
- * (entrypoint.ts).
+ * The agent takes lines `NAME=VALUE` literally, without line breaks in values, and drops empty values. Its versions
+ * treat a second `=` differently (amazon-ecs-agent, agent/taskresource/envFiles). So the file has one variable, with
+ * all other characters escaped for `printf %b` (POSIX). The entrypoint sets the variables from it (entrypoint.ts).
  */
 import { quoted } from './entrypoint.ts';
 
-/** The variable that the entrypoint reads. */
+/** Variable that the entrypoint reads. */
 const NAME = 'EBB_ENV';
-/** The agent reads lines of at most 64 KiB (bufio.MaxScanTokenSize). */
+/** Longest line that the agent reads is 64 KiB (bufio.MaxScanTokenSize). */
 const MAX_LINE = 65_000;
-/** Names that a shell gives a meaning of its own, or does not let be set: such variables are given as they are. */
+/** Names with a meaning for shells, or that shells refuse to set. Such variables stay overrides. */
 const SHELLS_OWN =
   /^(?:_|IFS|OPTIND|OPTARG|PPID|LINENO|E?UID|GROUPS|SECONDS|RANDOM|SRANDOM|SHELLOPTS|BASH.*|FUNCNAME|DIRSTACK|HISTCMD|EPOCH.*)$/;
 
 export interface PartedEnvironment {
-  /** For the file; empty: there is none. */
+  /** Content of the file; empty: no file. */
   readonly content: string;
-  /** What cannot be in it. */
+  /** Variables that the file cannot hold. */
   readonly rest: Readonly<Record<string, string>>;
 }
 
-/** Null where all together is too long for a file. */
+/** Parts of an environment; null if it is too long for a file. */
 export function partedEnvironment(env: Readonly<Record<string, string>>): PartedEnvironment | null {
   const entries = Object.entries(env);
   const rest = Object.fromEntries(entries.filter(([name]) => SHELLS_OWN.test(name)));
@@ -37,7 +36,7 @@ export function partedEnvironment(env: Readonly<Record<string, string>>): Parted
   return line.length > MAX_LINE ? null : { content: `${line}\n`, rest };
 }
 
-/** Bytes that are no letter, digit or plain mark, as `\0ooo`. */
+/** Text with all bytes but letters, digits and plain marks as `\0ooo`. */
 function escaped(text: string): string {
   let out = '';
   for (const byte of Buffer.from(text)) {

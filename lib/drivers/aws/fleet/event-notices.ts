@@ -1,10 +1,10 @@
 /**
- * EventBridge events as notices of what they say about an instance or a task. Pure. Only what is used is looked at: AWS
- * adds fields as it likes. Forms, with the pages they are from: test/fixtures/aws/.
+ * EventBridge events as notices about an instance or a task. Pure. Schemas list only used fields, because AWS adds
+ * others. Examples with their sources: test/fixtures/aws/.
  */
 import { z } from 'zod';
-import { endMeaning } from './ends.ts';
-import { markInKey } from './marks.ts';
+import { endMeaning } from './stop-reasons.ts';
+import { markInKey } from './request-names.ts';
 
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const envelope = { id: z.string(), time };
@@ -64,18 +64,18 @@ const object = z.object({
   detail: z.object({ object: z.object({ key: z.string() }) }),
 });
 
-/** Every event that is understood. One of another kind is refused by this schema: no rule should have sent it. */
+/** All events that have a meaning. Other kinds are refused: no rule should have sent them. */
 export const fleetEvent = z.discriminatedUnion('detail-type', [instanceState, warning, rebalance, host, task, object]);
 export type FleetEvent = z.output<typeof fleetEvent>;
 
 export type Notice =
-  /** `isStopped`: it is there still, and costs its volumes. */
+  /** `isStopped`: the instance still exists, and its volumes cost money. */
   | { readonly is: 'gone'; readonly ec2: string; readonly atMs: number; readonly isStopped: boolean }
   | { readonly is: 'rebalance'; readonly ec2: string; readonly atMs: number }
   | { readonly is: 'warned'; readonly ec2: string; readonly atMs: number; readonly goneMs: number }
   | { readonly is: 'ready'; readonly ec2: string; readonly atMs: number; readonly host: string }
   | TaskNotice
-  /** `atMs` is wall time: S3 knows no other. */
+  /** `atMs`: wall time, since S3 has no other. */
   | { readonly is: 'kept'; readonly mark: string; readonly atMs: number };
 
 export interface TaskNotice {
@@ -95,11 +95,10 @@ export interface TaskNotice {
 const STOPPING = 'stopping';
 
 /**
- * What of each kind says anything at all: rules send these alone (lib/infra/triggers.ts), and `noticeOf` passes over
- * the rest. An instance that was made is known by who made it, or else by its registration or the sweep. One that
- * somebody stops costs nothing more from when it is stopping ("Amazon EC2 instance state changes", EC2 User Guide), and
- * its tasks end. A host is told of at each task that comes and goes; it registers without any. A task on its way says
- * nothing that its running does not.
+ * States and details that mean something. Rules send only these (lib/infra/triggers.ts), and `noticeOf` skips the rest.
+ * A new instance is known from its launch, its registration or the sweep. A stopping instance costs nothing more
+ * ("Amazon EC2 instance state changes", EC2 User Guide), and its tasks end. ECS reports a host at each start and end of
+ * a task; only its registration has no tasks. A task that is not running yet adds nothing.
  */
 export const ENDED_STATES: readonly string[] = [STOPPING, 'terminated'];
 export const TASK_STATES: readonly string[] = ['RUNNING', 'STOPPED'];
@@ -112,7 +111,7 @@ const isInUse = (host: {
 /** "two minutes before": EC2 User Guide, "Spot Instance interruption notices". */
 const NOTICE_MS = 120_000;
 
-/** What an event says; null for one that says nothing of use. */
+/** Notice of an event; null if it has no use. */
 export function noticeOf(event: FleetEvent): Notice | null {
   const atMs = event.time;
   switch (event['detail-type']) {
@@ -138,7 +137,7 @@ export function noticeOf(event: FleetEvent): Notice | null {
   }
 }
 
-/** What DescribeTasks shows, with instants as numbers: the same as in its events. */
+/** Task as in DescribeTasks and in ECS' events, with times as numbers. */
 export type TaskFacts = z.output<typeof task>['detail'];
 
 export function taskNotice(seen: TaskFacts, atMs: number): TaskNotice | null {

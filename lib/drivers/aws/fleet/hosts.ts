@@ -1,9 +1,9 @@
 /**
- * What is done about instances as their records stand: tasks that were ordered are started once their instance takes
- * them, those that are to stop are told so, instances that were given back are ended when nothing runs on them any
- * more. Called by whoever has just changed a record: the fleet's calls, the events, the sweep.
+ * Duties of instances by their records. Ordered tasks are started once the instance accepts them, tasks with a stop
+ * request are stopped, and released instances are ended once empty. Callers are all that have just changed a record:
+ * the fleet, the events, the sweep.
  *
- * Crash points: a duty that was done and not noted is done again, under the same token or to the same end.
+ * Crash points: a duty that was done but not noted is repeated, under the same token or to the same end.
  */
 import { raw } from '../../../kernel/units.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -24,7 +24,7 @@ export interface HostsParts {
   readonly startDelayS: number;
 }
 
-/** An instance's record, and details of what could not be done about it now. */
+/** Record of an instance, and details of duties that failed for now. */
 export interface Settled {
   readonly record: InstanceRecord;
   readonly failures: readonly string[];
@@ -35,13 +35,10 @@ interface Claimed {
   readonly ours: readonly AttemptId[];
 }
 
-/**
- * Tasks that are claimed, asked for at once, and noted, in one write: of more a process that dies would leave too many
- * to be asked for again, and ECS would throttle.
- */
+/** Starts per write. A crash leaves at most these to repeat. More would also be throttled by ECS. */
 const STARTS_AT_ONCE = 10;
 
-/** What a duty can bring about another one for: a task that is told to stop as soon as it is there. */
+/** Rounds of duties: stopping a task can follow its start. */
 const MAX_ROUNDS = 3;
 
 export class Hosts {
@@ -56,8 +53,8 @@ export class Hosts {
   }
 
   /**
-   * Makes the record of an instance that EC2 shows, if there is none; what is known then. That may be of another one,
-   * which bears the same tags: `ec2` of the record says of which.
+   * Creates the record of an instance that EC2 shows, if missing. The answer may be the record of another instance with
+   * the same tags; its `ec2` tells.
    */
   adopt(seen: Pick<SeenInstance, 'ec2' | 'instance' | 'key' | 'pool' | 'bid' | 'launchedMs'>): Promise<InstanceRecord> {
     const readyMs = seen.launchedMs + this.#parts.startDelayS * 1000;
@@ -66,10 +63,7 @@ export class Hosts {
     );
   }
 
-  /**
-   * Our instances by EC2 ids, by their records or else by their tags; those are missing that are none of ours, or only
-   * say so.
-   */
+  /** Our instances by EC2 id, from records or else from tags. Ids of unknown or foreign instances are missing. */
   async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
     const found = new Map(await this.#parts.inbox.instancesOf(ec2));
     const unknown = ec2.filter((id) => !found.has(id));
@@ -86,8 +80,8 @@ export class Hosts {
   }
 
   /**
-   * Which instances of ours EC2 shows, by EC2's ids: by their own tag, or by their place among those that they were
-   * bought with. Those are missing that say nothing of the kind. Tags can be copied: the record decides.
+   * Our instances that EC2 shows, by EC2 id. A tag of their own or their place in their group identifies them. Tags can
+   * be copied, so the record decides.
    */
   async owned(all: readonly Seen[]): Promise<ReadonlyMap<string, SeenInstance>> {
     const { inbox } = this.#parts;
@@ -109,7 +103,7 @@ export class Hosts {
   }
 
   /**
-   * Takes in facts and does what follows. Details of what could not be done now, and is to be tried again. `known`: see
+   * Applies facts and performs the duties that follow. Answers with details of duties that failed for now. `known`: see
    * `Inbox.update`.
    */
   async take(
@@ -121,7 +115,7 @@ export class Hosts {
     return record === null ? [] : (await this.settle(record)).failures;
   }
 
-  /** Does what is left to be done. Throws what EC2 or ECS refuses to hear at all. */
+  /** Performs open duties. Throws faults of EC2 and ECS that concern all instances. */
   async settle(record: InstanceRecord): Promise<Settled> {
     let settled: Settled = { record, failures: [] };
     for (let round = 0; round < MAX_ROUNDS && settled.failures.length === 0; round++) {
@@ -148,7 +142,7 @@ export class Hosts {
     return { record: current, failures };
   }
 
-  /** Throws what EC2 says against it, noted. */
+  /** Ends the instance. A refusal of EC2 is noted and thrown. */
   async #end(record: InstanceRecord, ec2: string): Promise<InstanceRecord> {
     try {
       await this.#parts.ec2.end(ec2);
@@ -162,7 +156,7 @@ export class Hosts {
 
   async #stop(record: InstanceRecord, stops: readonly Extract<Duty, { do: 'stop' }>[]): Promise<InstanceRecord> {
     const atMs = this.#nowMs;
-    // Noted before it is told: the end that follows then has its reason.
+    // Note first: the end that follows then has its reason.
     let current = await this.#noted(
       record,
       stops.map(({ attempt, why }) => ({ is: 'stop', attempt, why, atMs })),
@@ -181,7 +175,7 @@ export class Hosts {
 
   async #start(record: InstanceRecord, attempts: readonly AttemptId[]): Promise<Settled> {
     const { inbox } = this.#parts;
-    // One whose order is missing: it is only just being written, and who writes it comes here next.
+    // Attempts without an order are skipped: its writer comes here next.
     const orders = await inbox.orders(attempts);
     const claimed = await this.#claim(
       record,
@@ -191,7 +185,7 @@ export class Hosts {
     return this.startClaimed(claimed.record, ours);
   }
 
-  /** Those of the attempts that are started at once, by whoever has the record changed so; up to ten. */
+  /** Attempts that are started at once by the writer of this record, up to ten. */
   claimable(record: InstanceRecord, attempts: readonly AttemptId[]): readonly AttemptId[] {
     if (record.host === null || !isOpen(record)) return [];
     const isUntried = (a: AttemptId): boolean =>
@@ -199,11 +193,11 @@ export class Hosts {
     return attempts.filter(isUntried).slice(0, STARTS_AT_ONCE);
   }
 
-  /** Asks for tasks of attempts that this process has claimed, and notes what comes of it. */
+  /** Starts tasks of attempts that this process has claimed, and notes the outcomes. */
   async startClaimed(record: InstanceRecord, orders: readonly StartRequest[]): Promise<Settled> {
     const asked = await Promise.allSettled(orders.map((order) => this.#ask(record, order)));
     const answers = asked.flatMap((a) => (a.status === 'fulfilled' ? [a.value] : []));
-    // What was started is noted, whatever became of another one.
+    // Outcomes of all starts are noted, even if one failed.
     const noted = await this.#noted(
       record,
       answers.flatMap((a) => a.facts),
@@ -212,7 +206,7 @@ export class Hosts {
     return { record: noted, failures: answers.flatMap((a) => a.failures) };
   }
 
-  /** Asks ECS for a task; what is to be noted of its answer. */
+  /** Starts a task. Answers with the facts to note. */
   async #ask(
     { instance, ec2, attempts }: InstanceRecord,
     order: StartRequest,
@@ -230,14 +224,14 @@ export class Hosts {
       case 'failed':
         return { facts: [{ is: 'tried', attempt, atMs: null }], failures: [started.detail] };
       case 'refused': {
-        // What can never run has failed; what found no room or no host waits again.
+        // Invalid starts have failed. Starts without room or host wait again.
         const why = started.why === 'invalid' ? null : 'interrupted';
         return { facts: [{ is: 'never', attempt, atMs: this.#nowMs, why, detail: started.detail }], failures: [] };
       }
     }
   }
 
-  /** Of several that would start attempts at once, one starts each: those that are ours to start. */
+  /** Claims attempts: of several processes, one starts each. Answers with those that are claimed here. */
   async #claim(record: InstanceRecord, attempts: readonly AttemptId[]): Promise<Claimed> {
     let ours: readonly AttemptId[] = [];
     const atMs = this.#nowMs;

@@ -1,7 +1,7 @@
 import type { Arch } from '../../../domain/pool.ts';
 
 /**
- * Public parameter of Systems Manager that names the current ECS-optimised image.
+ * Public parameter of Systems Manager with the id of the current ECS-optimised image.
  * https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
  */
 export const imageParameterOf = (arch: Arch): string =>

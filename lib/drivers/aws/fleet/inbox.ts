@@ -1,17 +1,18 @@
 /**
- * Where records of instances lie, and which of them have something to report. In the deployment's table:
+ * Records of instances in the table, and the list of those with observations to report.
  *
  *   I#<instance>    FLEET            the record (instance-record.ts), compressed; `n` counts its versions
- *   E#<EC2 id>      FLEET            which instance of ours it is
- *   L#<group>       FLEET            launches that one request buys, and EC2's ids of the instances that came of it
- *   A#<mark>        ORDER            which attempt, on which instance, and what to run, as it was asked; there from before its
- *                                    task is asked for. `mark` is what a task is known by outside (marks.ts)
- *   NEWS            I#<instance>     there may be observations up to `upTo` that nobody has applied
+ *   E#<EC2 id>      FLEET            our id of the instance
+ *   L#<group>       FLEET            launches of one purchase request, and EC2 ids of their instances
+ *   A#<mark>        ORDER            attempt, instance, and the order to run; written before its task is started.
+ *                                    `mark` is the attempt's name outside (request-names.ts)
+ *   NEWS            I#<instance>     observations up to `upTo` may still have to be applied
  *
- * Writers are the Lambdas that act, observe and sweep, at once. A record changes by a conditional write on its version,
- * and who loses is shown the newer one and folds its facts into that. Who has read a record need not read it again to
- * change it: its version is remembered beside it. NEWS is written before the record: an entry too many is looked up in
- * vain, one too few would leave an observation unseen. It is taken away only up to the number that was applied.
+ * Writers are the Lambdas that act, observe and sweep, at the same time. A record changes by a write on the condition
+ * of its version. The loser receives the newer record and folds its facts into that. The version is kept beside a
+ * record that was read, so a change needs no second read.
+ * NEWS is written before the record. A superfluous entry costs one read; a missing one would hide an observation.
+ * Entries are removed only up to the number that was applied.
  */
 import type { AttemptId, EffectKey, InstanceId, PoolId } from '../../../kernel/ids.ts';
 import { attemptId, instanceId } from '../../../kernel/ids.ts';
@@ -22,16 +23,13 @@ import { body, bodyOf, flag, flagOf, number, numberOf, text, textAt, type Item }
 import { ec2Key, fleetKey, launchKey, markKey, NEWS, newsKey, textOf } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 import { trimmed, type InstanceRecord } from './instance-record.ts';
-import { markOf } from './marks.ts';
+import { markOf } from './request-names.ts';
 
-/** A record meets few writers: those of one instance's events and of one cycle. */
+/** Rounds of conflicting writes. A record has few writers: one instance's events and one cycle. */
 const MAX_ROUNDS = 20;
-/** Applied observations are dropped from a record once there are so many of them. */
+/** Number of observations from which applied ones are dropped from a record. */
 const TRIM_FROM = 48;
-/**
- * Records and orders are of no use once the instance is long over, days; bills and logs are asked for until then.
- * Instances and tasks live up to a year.
- */
+/** Days that records and orders are kept. Bills and logs need them; instances and tasks live up to a year. */
 const KEEP_DAYS = 455;
 
 interface Stored {
@@ -39,10 +37,10 @@ interface Stored {
   readonly version: number;
 }
 
-/** What came of writing a record: refused, somebody else has written a newer one. */
+/** Outcome of writing a record. Not done: another writer was first. */
 type Put = { readonly isDone: true } | { readonly isDone: false; readonly newer: Stored | null };
 
-/** An instance that has something to report, and whether somebody who knew of it was told of its end before. */
+/** Instance with observations. The flag says whether a reader with its cursor was offered its end before. */
 export interface News {
   readonly instance: InstanceId;
   readonly upTo: number;
@@ -50,8 +48,8 @@ export interface News {
 }
 
 /**
- * Launches that one CreateFleet request buys (launch-groups.ts). Written before the request, so that a repeated one is
- * the same whichever of its launches are still open, and whatever was deployed meanwhile.
+ * Launches of one CreateFleet request (launch-groups.ts). Written before the request. So a repeated request is the
+ * same, whichever launches are still open and whatever was deployed since.
  */
 export interface LaunchOrder {
   readonly members: readonly { readonly instance: InstanceId; readonly key: EffectKey }[];
@@ -59,11 +57,11 @@ export interface LaunchOrder {
   readonly bid: number | 'uncapped';
   /** Version of the launch template. */
   readonly template: string;
-  /** EC2's ids: the n-th is the instance of the n-th member. Members beyond its length have none (yet). */
+  /** EC2 ids: the nth is the instance of the nth member. Members beyond its length have none yet. */
   readonly ec2: readonly string[];
 }
 
-/** Whose mark a task or a checkpoint bears. */
+/** Owner of the mark on a task or checkpoint. */
 export interface Marked {
   readonly attempt: AttemptId;
   readonly instance: InstanceId;
@@ -73,7 +71,7 @@ export class Inbox {
   readonly #table: Table;
   readonly #nowMs: () => number;
   readonly #listeners = new Set<(news: readonly Observation[]) => void>();
-  /** Of records as they were read or written here. */
+  /** Versions of records that were read or written here. */
   readonly #versions = new WeakMap<InstanceRecord, number>();
 
   /** `nowMs`: wall time, for the expiry of items. */
@@ -82,7 +80,7 @@ export class Inbox {
     this.#nowMs = nowMs;
   }
 
-  /** Called when this process has put something in, with what that is. Returns how to stop. */
+  /** Calls `listener` with observations that this process adds. Returns how to stop. */
   onNews(listener: (news: readonly Observation[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -97,7 +95,7 @@ export class Inbox {
     return [...items.values()].map((item) => this.#stored(item).record);
   }
 
-  /** Makes a record, with `change` applied to it, unless it is there; the one that is there then. */
+  /** Creates a record with `change` applied, unless it exists. Answers with the stored record. */
   async create(record: InstanceRecord, change: (r: InstanceRecord) => InstanceRecord): Promise<InstanceRecord> {
     if (record.ec2 !== null) {
       await this.#table.write({ key: ec2Key(record.ec2), set: { instance: text(record.instance), ...this.#expiry() } });
@@ -107,12 +105,15 @@ export class Inbox {
     if (written.isDone) return made;
     const known = await this.update(record.instance, change, written.newer?.record);
     if (known !== null) return known;
-    throw new EbbError('internal', { what: 'the record of an instance is there and is not', got: record.instance });
+    throw new EbbError('internal', {
+      what: 'the record of an instance exists, but cannot be read',
+      got: record.instance,
+    });
   }
 
   /**
-   * Changes a record; null where there is none. A change that gives the same object back is not written. `known`: the
-   * record as this process has just read or written it, which spares reading it once more.
+   * Changes a record; null if it does not exist. A change that returns the same object is not written. `known`: the
+   * record as this process last read or wrote it, which saves a read.
    */
   async update(
     instance: InstanceId,
@@ -130,7 +131,7 @@ export class Inbox {
       stored = written.newer;
     }
     throw new EbbError('too-many-requests', {
-      what: 'the record of an instance is changed by too many at once',
+      what: 'too many processes change the record of an instance',
       got: instance,
     });
   }
@@ -173,18 +174,18 @@ export class Inbox {
     return { ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_DAYS * 86_400) };
   }
 
-  /** Our instances by EC2 ids; those are missing that no record was made for. */
+  /** Our instances by EC2 id. Ids without a record are missing. */
   async instancesOf(ec2: readonly string[]): Promise<ReadonlyMap<string, InstanceId>> {
     const items = await this.#table.getMany(ec2.map(ec2Key));
     return new Map([...items.values()].map((i) => [textAt(i, 'pk').slice(2), instanceId(textAt(i, 'instance'))]));
   }
 
-  /** The order of a group; null where none was written. */
+  /** Order of a group; null if none was written. */
   async launchOrder(group: string): Promise<LaunchOrder | null> {
     return (await this.#readOrder(group))?.order ?? null;
   }
 
-  /** Orders by their groups; those are missing that were never written. */
+  /** Orders by group. Groups without one are missing. */
   async launchOrders(groups: readonly string[]): Promise<ReadonlyMap<string, LaunchOrder>> {
     const items = await this.#table.getMany(groups.map(launchKey));
     return new Map(
@@ -195,15 +196,15 @@ export class Inbox {
     );
   }
 
-  /** Writes the order of a group unless there is one; the one that is there then. */
+  /** Writes the order of a group unless it exists. Answers with the stored order. */
   async orderLaunch(group: string, order: LaunchOrder): Promise<LaunchOrder> {
     const written = await this.#putLaunchOrder(group, order, null);
     return written ?? (await this.launchOrder(group)) ?? this.#vanished(group);
   }
 
   /**
-   * Gives each of EC2's ids that has no place yet the next one; null where there is no such group. Who comes first
-   * decides: the request's answer and the events of its instances name the same ids, in any order.
+   * Assigns the next free place of the group to each new EC2 id; null if the group does not exist. The first writer
+   * decides: answer and events name the same ids, in any order.
    */
   async assign(group: string, ec2: readonly string[]): Promise<LaunchOrder | null> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -216,7 +217,7 @@ export class Inbox {
       if (written !== null) return written;
     }
     throw new EbbError('too-many-requests', {
-      what: 'an order of launches is changed by too many at once',
+      what: 'too many processes change an order of launches',
       got: group,
     });
   }
@@ -226,7 +227,7 @@ export class Inbox {
     return item === undefined ? null : { order: bodyOf<LaunchOrder>(item), version: numberOf(item, 'n') };
   }
 
-  /** Null: somebody else has written one, or a newer one. */
+  /** Null: another writer was first. */
   async #putLaunchOrder(group: string, order: LaunchOrder, before: number | null): Promise<LaunchOrder | null> {
     const { status } = await this.#table.write({
       key: launchKey(group),
@@ -240,7 +241,7 @@ export class Inbox {
   }
 
   #vanished(group: string): never {
-    throw new EbbError('internal', { what: 'the order of a group of launches is there and is not', got: group });
+    throw new EbbError('internal', { what: 'the order of a group of launches exists, but cannot be read', got: group });
   }
 
   async putOrder(order: StartRequest): Promise<void> {
@@ -251,7 +252,7 @@ export class Inbox {
     });
   }
 
-  /** An attempt that was stopped before it was ordered: a later order finds it ordered already. */
+  /** Forbids an attempt that was stopped before its order: a later order finds it ordered already. */
   async forbid(instance: InstanceId, attempt: AttemptId): Promise<void> {
     await this.#table.write({
       key: markKey(markOf(attempt)),
@@ -259,13 +260,13 @@ export class Inbox {
     });
   }
 
-  /** Those of the attempts that were ordered on the instance, or are never to be. */
+  /** Attempts that were ordered on the instance, or forbidden there. */
   async ordered(instance: InstanceId, attempts: readonly AttemptId[]): Promise<ReadonlySet<AttemptId>> {
     const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
     return new Set(attempts.filter((a) => textAt(items.get(textOf(markKey(markOf(a)))), 'instance') === instance));
   }
 
-  /** What attempts are to run; those are missing that were never ordered, or are never to run. */
+  /** Orders of attempts. Attempts without one, and forbidden ones, are missing. */
   async orders(attempts: readonly AttemptId[]): Promise<ReadonlyMap<AttemptId, StartRequest>> {
     const items = await this.#table.getMany(attempts.map((a) => markKey(markOf(a))));
     return new Map(
@@ -276,9 +277,9 @@ export class Inbox {
     );
   }
 
-  /** Whose marks they are; those are missing that were never given. */
+  /** Owners of marks. Unknown marks are missing. */
   async marked(marks: readonly string[]): Promise<ReadonlyMap<string, Marked>> {
-    // A mark never changes, and is there long before anybody tells of it.
+    // Eventual reads: marks never change, and exist long before events name them.
     const items = await this.#table.getMany(marks.map(markKey), 'eventual');
     const missing = marks.map(markKey).filter((key) => !items.has(textOf(key)));
     for (const [name, item] of await this.#table.getMany(missing)) items.set(name, item);
@@ -291,8 +292,8 @@ export class Inbox {
   }
 
   /**
-   * ARN of an attempt's task, as far as it is known here: from when it is there until what was reported of it is
-   * dropped. Null before, and after: then `attempt-started` has told it.
+   * ARN of an attempt's task, from its start until its observations are dropped. Null before and after; afterwards
+   * `attempt-started` has stored it.
    */
   async taskOf(attempt: AttemptId): Promise<string | null> {
     const item = await this.#table.get(markKey(markOf(attempt)));
@@ -310,7 +311,7 @@ export class Inbox {
     }));
   }
 
-  /** Somebody whose cursor names the instance is told of its end. */
+  /** Notes that a reader whose cursor names the instance was offered its end. */
   async endOffered(instance: InstanceId): Promise<void> {
     await this.#table.write({
       key: newsKey(instance),
@@ -319,7 +320,7 @@ export class Inbox {
     });
   }
 
-  /** Observations up to `applied` are applied for good. */
+  /** Drops observations up to `applied`, which are applied for good. */
   async applied(record: InstanceRecord, applied: number): Promise<void> {
     await this.#table.write({
       key: newsKey(record.instance),

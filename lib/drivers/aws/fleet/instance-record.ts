@@ -1,15 +1,15 @@
 /**
- * What is known of one EC2 instance and the tasks sent to it, and what it gives to report. Pure: facts in, record and
+ * Record of one EC2 instance and its tasks, with the observations that it gives. Pure: facts in, record and
  * observations out. Stored as one item per instance (inbox.ts).
  *
- * Facts come from EventBridge several times and in any order, so each is taken as a statement about the world, not as a
- * step: it holds once known, a repeated one changes nothing, and what it gives to report is reported once. An end is
- * reported only when all that must come before it is known: an instance's when its attempts have ended. The same facts
- * in any order give the same observations, but for checkpoints that a later one has overtaken
+ * Facts come from EventBridge repeatedly and in any order. So each fact is a statement about the world, not a step: a
+ * repeated one changes nothing and is reported once. An end is reported only after everything that comes before it; for
+ * an instance, after the ends of its attempts.
+ * The same facts in any order give the same observations, except for checkpoints that a later one has replaced
  * (test/unit/drivers/aws/fleet-record.test.ts).
  *
- * Life of an attempt here: ordered (`triedMs` null: no task was asked for) -> tried -> a task (`task` is its ARN) ->
- * ended, and then it is no longer here. Requests to stop and to release are facts too: ours.
+ * Life of an attempt: ordered (`triedMs` null: no RunTask yet) -> tried -> task (`task`: its ARN) -> ended and removed.
+ * Our own requests to stop and to release are facts too.
  */
 import {
   attemptId,
@@ -27,23 +27,23 @@ import type { Observation } from '../../../domain/observation.ts';
 import type { Bid } from '../../../domain/pool.ts';
 import type { Usage } from '../../../domain/job.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
-import { SUPERSEDED_CODE } from './entrypoint.ts';
+import { CANNOT_CLAIM, PUBLISHES, SUPERSEDED_CODE } from './entrypoint.ts';
 import type { TaskReport } from './report.ts';
 
 export type StopReason = 'interrupted' | 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
 
 export interface AttemptRecord {
-  /** When a task was last asked of ECS, engine ms; null: never, or ECS said that there is none. */
+  /** Time of the last RunTask, engine ms; null: none, or ECS said that it started none. */
   readonly triedMs: number | null;
-  /** How often ECS has said that it started none. */
+  /** Number of RunTask calls that started no task. */
   readonly refusals: number;
-  /** ARN of its task. */
+  /** ARN of the task. */
   readonly task: string | null;
   readonly startedMs: number | null;
-  /** When its checkpoint was last written, engine ms. */
+  /** Time of the last written checkpoint, engine ms. */
   readonly keptMs: number | null;
   readonly reportedKeptS: number;
-  /** Why it is to stop: the first reason stays. */
+  /** Reason of the stop request. The first one stays. */
   readonly stop: StopReason | null;
   readonly isStopSent: boolean;
   readonly saves: boolean;
@@ -55,58 +55,58 @@ export interface InstanceRecord {
   readonly key: EffectKey;
   readonly pool: PoolId;
   readonly bid: number | 'uncapped';
-  /** The answer to a launch that made nothing. */
+  /** Outcome of a launch that bought nothing. */
   readonly refused: Extract<EffectOutcome, { status: 'refused' }> | null;
-  /** EC2's id; null only when refused. */
+  /** EC2 id; null only if refused. */
   readonly ec2: string | null;
   readonly launchedMs: number | null;
-  /** ARN of its registration with ECS, once it takes tasks. */
+  /** ARN of the ECS registration, once it accepts tasks. */
   readonly host: string | null;
   readonly readyMs: number | null;
   readonly rebalanceMs: number | null;
   readonly warnedMs: number | null;
   readonly goneMs: number | null;
   readonly isReleased: boolean;
-  /** When its end was last asked of EC2, engine ms. */
+  /** Time of the last request to end it, engine ms. */
   readonly endAskedMs: number | null;
-  /** What EC2 said to that since it last agreed; null: it has refused nothing. */
+  /** EC2's latest refusal to end it; null if it has refused nothing since it last agreed. */
   readonly endRefused: EndRefused | null;
   readonly gone: { readonly atMs: number; readonly cause: EndCause; readonly detail: string } | null;
-  /** It is gone because somebody stopped it: EC2 has it still, and it is to be ended. */
+  /** True: somebody stopped it. It still exists in EC2 and must be ended. */
   readonly isStopped: boolean;
-  /** Its end has been reported. */
+  /** True: its end has been reported. */
   readonly isEnded: boolean;
   readonly attempts: Readonly<Record<string, AttemptRecord>>;
   readonly sequence: number;
-  /** Those not yet known to be applied, ascending. */
+  /** Observations that are not known to be applied, ascending. */
   readonly observations: readonly Observation[];
 }
 
-/** An instance that cannot be ended goes on to cost money: protected from termination, or a right is missing. */
+/** Refusal to end an instance, which goes on to cost money: termination protection, or a missing right. */
 export interface EndRefused {
   readonly tries: number;
-  /** The last time, engine ms. */
+  /** Time of the last refusal, engine ms. */
   readonly atMs: number;
   readonly detail: string;
 }
 
 /**
- * Refusals after which a person is told. What passes by itself is over by then, nearly always: each has been tried some
+ * Number of refusals after which a person is told. Most passing faults are over by then: each try repeats several
  * times.
  */
 export const END_TRIES = 3;
 
-/** How a task ended, as ECS says. */
+/** End of a task by ECS. */
 export interface TaskEnd {
   readonly atMs: number;
   readonly exitCode: number | null;
-  /** For people: ECS' reasons. */
+  /** ECS' reasons, for people. */
   readonly detail: string | null;
-  /** Its host was taken or shut down: what killed the program was not its own doing. */
+  /** True: the host was taken or shut down, so the exit code is not the program's own. */
   readonly isHostGone: boolean;
-  /** Somebody asked ECS to stop it. */
+  /** True: ECS was asked to stop it. */
   readonly isAsked: boolean;
-  /** What it used, where its image could tell. Absent: unknown. */
+  /** Resources used, if the image could tell. Absent: unknown. */
   readonly usage?: TaskReport['usage'];
 }
 
@@ -132,7 +132,7 @@ export type Fact =
       readonly keptMs: number | null;
       readonly end: TaskEnd | null;
     }
-  /** No task of it exists or will: it never ran. Without a reason to stop that is a failure. */
+  /** Attempt that never ran: no task of it exists or will exist. A failure, unless it was to stop. */
   | {
       readonly is: 'never';
       readonly attempt: AttemptId;
@@ -150,7 +150,7 @@ export type Fact =
 export const bidOf = (record: Pick<InstanceRecord, 'bid'>): Bid =>
   record.bid === 'uncapped' ? record.bid : usdPerHour(record.bid);
 
-/** A record of an instance that EC2 has made. */
+/** Record of an instance that EC2 has launched. */
 export function launchedRecord(of: {
   readonly instance: string;
   readonly key: string;
@@ -187,11 +187,11 @@ export function launchedRecord(of: {
 export const attemptsOf = (record: InstanceRecord): readonly (readonly [AttemptId, AttemptRecord])[] =>
   Object.entries(record.attempts).map(([id, a]) => [attemptId(id), a] as const);
 
-/** Whether the instance takes tasks that it was not sent before. */
+/** True if the instance accepts new tasks. */
 export const isOpen = (record: InstanceRecord): boolean =>
   record.refused === null && record.gone === null && record.warnedMs === null && !record.isReleased;
 
-/** The record with a fact in it; the same object when the fact says nothing new. */
+/** Record with a fact folded in; the same object if the fact is not new. */
 export function fold(record: InstanceRecord, fact: Fact): InstanceRecord {
   switch (fact.is) {
     case 'launched':
@@ -264,7 +264,7 @@ function foldAttempt(record: InstanceRecord, fact: AttemptFact): InstanceRecord 
     if (attempt !== undefined) return record;
     return withAttempt(record, id, { ...ORDERED, saves: fact.saves, timeoutS: fact.timeoutS });
   }
-  // One that is not here has ended, or was never sent here: nothing can be said of it any more.
+  // Unknown attempts have ended, or were never sent here: nothing to report.
   if (attempt === undefined) return record;
   switch (fact.is) {
     case 'tried':
@@ -304,7 +304,7 @@ function foldTask(record: InstanceRecord, known: AttemptRecord, fact: Extract<Fa
   return endAttempt(next, id, { attempt, end });
 }
 
-/** Reports how much the checkpoint holds, if that is more than was reported. */
+/** Reports the work in the checkpoint, if it is more than reported before. */
 function checkpointed(record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord {
   const keptS = keptOf(attempt, Infinity);
   if (keptS <= attempt.reportedKeptS) return withAttempt(record, id, attempt);
@@ -313,11 +313,11 @@ function checkpointed(record: InstanceRecord, id: AttemptId, attempt: AttemptRec
   return report(next, { kind: 'attempt-checkpointed', atMs, attempt: id, keptS: seconds(keptS) });
 }
 
-/** Running time that the checkpoint holds, seconds: none is known of before the task is known to have begun. */
+/** Running time in the checkpoint, seconds; 0 before the start of the task is known. */
 const keptOf = ({ startedMs, keptMs }: AttemptRecord, untilMs: number): number =>
   startedMs === null || keptMs === null ? 0 : Math.max(0, (Math.min(keptMs, untilMs) - startedMs) / 1000);
 
-/** What the entrypoint leaves with when its time is up (entrypoint.ts); as `timeout` of GNU coreutils does. */
+/** Exit code of the entrypoint after its time limit (entrypoint.ts), the same as that of GNU `timeout`. */
 const TIMED_OUT_CODE = 124;
 const SIGNALS: Readonly<Record<number, string>> = {
   130: 'SIGINT',
@@ -348,14 +348,24 @@ function endAttempt(
       keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
       usage: usageOf(end),
       detail: isDone ? null : end.detail,
+      ...(isSuperseded ? claimOf(end.detail) : {}),
     }),
   );
+}
+
+/** What the entrypoint says of the claim of an attempt that left as superseded. */
+function claimOf(
+  detail: string | null,
+): Pick<Extract<Observation, { kind: 'attempt-ended' }>, 'publisher' | 'cannotClaim'> {
+  if (detail === CANNOT_CLAIM) return { cannotClaim: true };
+  const [publisher, ...words] = detail?.split(' ') ?? [];
+  return publisher !== undefined && words.join(' ') === PUBLISHES ? { publisher: attemptId(publisher) } : {};
 }
 
 const usageOf = ({ usage }: TaskEnd): Usage | null =>
   usage === null || usage === undefined ? null : { maxRss: mib(usage.maxRssMiB), cpuS: seconds(usage.cpuS) };
 
-/** Why it was told to stop, if it was. What ends with its host, or is stopped by hand in ECS, has not failed. */
+/** Reason of a stop, if there was one. Attempts that end with their host, or by hand in ECS, have not failed. */
 function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {
   if (end.exitCode === SUPERSEDED_CODE) return 'superseded';
   if (attempt.timeoutS !== null && end.exitCode === TIMED_OUT_CODE) return 'timed-out';
@@ -384,7 +394,7 @@ function neverRan(
   );
 }
 
-/** Ends the attempts of which no task was ever asked for. */
+/** Ends attempts for which no RunTask was ever called. */
 function neverBegun(
   record: InstanceRecord,
   how: { readonly atMs: number; readonly why: StopReason; readonly detail: string },
@@ -405,14 +415,14 @@ function released(record: InstanceRecord, atMs: number): InstanceRecord {
   );
 }
 
-/** Reports the end of an instance that is gone, once nothing of it is left to report. */
+/** Reports the end of an instance once nothing else of it is left to report. */
 function ended(record: InstanceRecord): InstanceRecord {
   if (record.gone === null || record.isEnded || attemptsOf(record).length > 0) return record;
   const { atMs, cause, detail } = record.gone;
   return report({ ...record, isEnded: true }, { kind: 'instance-ended', atMs: epochMs(atMs), cause, detail });
 }
 
-/** The same object where nothing is new: a record that did not change is not written. */
+/** Record with a changed attempt; the same object if nothing changed, so that it is not written. */
 function withAttempt(record: InstanceRecord, id: AttemptId, attempt: AttemptRecord): InstanceRecord {
   const known = record.attempts[id];
   const isSame =
@@ -437,18 +447,15 @@ function report(record: InstanceRecord, what: Reported): InstanceRecord {
   return { ...record, sequence, observations: [...record.observations, observation] };
 }
 
-/** What is left to be done about an instance, as its record stands. */
+/** Open duties of an instance by its record. */
 export type Duty =
   | { readonly do: 'start'; readonly attempt: AttemptId; readonly host: string; readonly isUnsure: boolean }
   | { readonly do: 'stop'; readonly attempt: AttemptId; readonly task: string; readonly why: StopReason }
   | { readonly do: 'end'; readonly ec2: string };
 
-/** A call that was not answered is asked again after this, ms. */
+/** Time after which an unanswered call is repeated, ms. */
 const AGAIN_MS = 60_000;
-/**
- * Also where it was asked by a clock that was ahead of this one: asked once more it does the same, and nobody waits for
- * that.
- */
+/** Absolute difference, since the caller's clock may have been ahead. A repeated call does no harm. */
 const isLongAgo = (askedMs: number, nowMs: number): boolean => Math.abs(nowMs - askedMs) > AGAIN_MS;
 
 export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
@@ -461,7 +468,7 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
       const isDue = a.triedMs === null ? isOpen(record) : isLongAgo(a.triedMs, nowMs);
       if (record.host !== null && isDue) found.push({ do: 'start', attempt, host: record.host, isUnsure });
     } else if (!a.isStopSent) {
-      // One that can save is stopped at the notice; another one runs on, and may be done in time.
+      // An attempt with checkpoints is stopped at the notice. Others run on and may finish in time.
       const why = a.stop ?? (record.warnedMs !== null && a.saves ? 'interrupted' : null);
       if (why !== null) found.push({ do: 'stop', attempt, task: a.task, why });
     }
@@ -471,18 +478,18 @@ export function duties(record: InstanceRecord, nowMs: number): readonly Duty[] {
   return found;
 }
 
-/** What was refused again and again is left to the sweep, which asks every few minutes. */
+/** Instances whose end was refused repeatedly are left to the sweep, which asks every few minutes. */
 function endDuty({ ec2, endRefused }: InstanceRecord, nowMs: number): readonly Duty[] {
   const isLeft = endRefused !== null && endRefused.tries >= END_TRIES && !isLongAgo(endRefused.atMs, nowMs);
   return ec2 === null || isLeft ? [] : [{ do: 'end', ec2 }];
 }
 
-/** Drops what is known to have been applied. */
+/** Record without observations that are known to be applied. */
 export const trimmed = (record: InstanceRecord, applied: number): InstanceRecord => ({
   ...record,
   observations: record.observations.filter((o) => o.sequence > applied),
 });
 
-/** Engine time at which it must be paid no longer: its end, or the one that was announced. */
+/** End of payment, engine time: its end, or the announced one. */
 export const paidUntilMs = (record: InstanceRecord, until: number): number =>
   Math.min(until, record.gone?.atMs ?? record.goneMs ?? until);

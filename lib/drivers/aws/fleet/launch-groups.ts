@@ -1,33 +1,31 @@
 /**
- * Launches that one CreateFleet request buys: equal launches of one allocation, at most GROUP_SIZE of them. Into a
- * capacity reservation each is launched alone: of a request that is too large for it EC2 launches none.
+ * Groups of launches for one CreateFleet request: equal launches of one allocation, at most GROUP_SIZE. Launches into a
+ * capacity reservation are alone: EC2 launches nothing of a request that is too large for it.
  *
- * A launch's group follows from its key alone. So a plan that is acted on again after a crash has the same groups, and
- * each group the same client token, whichever of its launches are still open.
+ * A launch's group follows from its key alone. So a plan that is repeated after a crash has the same groups and client
+ * tokens, whichever launches are still open.
  */
 import { isBoughtAs } from '../../../domain/pool.ts';
 import type { LaunchRequest } from '../../../ports/fleet.ts';
+import { ordinalOfLaunch } from '../../../domain/launch-keys.ts';
 
 /**
- * A request that EC2 throttles fails as a whole, so a very large one would be refused again and again; and one step of
- * the cycle acts on about so many effects.
+ * Largest group. A throttled request fails as a whole, so a very large one would fail repeatedly. One step of the cycle
+ * acts on about as many effects.
  */
 const GROUP_SIZE = 25;
 
 export interface LaunchGroup {
-  /** Null: one that is bought alone. */
+  /** Null: a launch that is bought alone. */
   readonly id: string | null;
   readonly requests: readonly LaunchRequest[];
 }
 
-/**
- * Name of the group of a launch; null for one that is bought alone. Keys are `ALLOCATION/ORDINAL`
- * (lib/cycle/decide/decide.ts).
- */
+/** Name of the group of a launch; null for a launch that is bought alone. */
 export function groupOf({ key, allocation, pool }: Pick<LaunchRequest, 'key' | 'allocation' | 'pool'>): string | null {
-  if (allocation === undefined || !key.startsWith(`${allocation}/`) || isBoughtAs(pool, 'reserved')) return null;
-  const ordinal = key.slice(allocation.length + 1);
-  return /^\d+$/.test(ordinal) ? `${allocation}/${Math.floor(Number(ordinal) / GROUP_SIZE)}` : null;
+  if (allocation === undefined || isBoughtAs(pool, 'reserved')) return null;
+  const ordinal = ordinalOfLaunch(key, allocation);
+  return ordinal === null ? null : `${allocation}/${Math.floor(ordinal / GROUP_SIZE)}`;
 }
 
 export function launchGroups(requests: readonly LaunchRequest[]): readonly LaunchGroup[] {

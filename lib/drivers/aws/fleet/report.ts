@@ -1,22 +1,22 @@
 /**
- * What an attempt's entrypoint says when it ends (entrypoint.ts): one line of the attempt's log, `MARK [max-rss-bytes N
- * cpu-microseconds N] [why ...]`, that nobody is shown. A log costs by its bytes and nothing to be read; an object of
- * S3 cost as much as a fifth of all else that is done for a job.
+ * Report of an attempt's entrypoint at its end (entrypoint.ts): one line of the log, `MARK [max-rss-bytes N
+ * cpu-microseconds N] [why ...]`. Readers of the log do not see it. A log line costs by its bytes, and its reading
+ * nothing. An S3 object cost a fifth of everything else per job.
  */
 export interface TaskReport {
-  /** Null where the image or the machine could not tell: unknown, and not nothing. */
+  /** Usage; null if the image or the machine could not tell. */
   readonly usage: { readonly maxRssMiB: number; readonly cpuS: number } | null;
-  /** Why it failed, for people. */
+  /** Reason of a failure, for people. */
   readonly why: string | null;
 }
 
-/** A task's program can write here what it likes: no more is taken of it than a sentence. */
+/** Longest reason, characters. A task's program could write anything here. */
 const MAX_WHY = 500;
 
-/** Whether a line of a log is an attempt's report, by the mark of that attempt (marks.ts). */
+/** True for the report of the attempt with this mark (request-names.ts). */
 export const isReport = (line: string, mark: string): boolean => line.startsWith(`${mark} `);
 
-/** Of the line. Never throws: what is not understood is not known. */
+/** Report in a line. Never throws: unreadable parts become unknown. */
 export function parseReport(line: string): TaskReport {
   const [, rssBytes, cpuMicros, reason = ''] =
     /^\S+(?: max-rss-bytes (\S+) cpu-microseconds (\S+))?(?: why (.*))?$/s.exec(line) ?? [];

@@ -1,7 +1,6 @@
 /**
- * A token bucket: requests pass at once while there are tokens, and then as tokens come. Of one process, so it keeps
- * one invocation within the account's rate; processes beside it, and other callers of the account, are met by EC2's own
- * throttling and the SDK's retries.
+ * Token bucket: requests pass at once while there are tokens, then at the refill rate. It keeps one process within the
+ * account's rate. EC2's own throttling and the SDK's retries handle parallel processes and other callers.
  */
 export interface RequestRate {
   /** Tokens of a full bucket. */
@@ -10,13 +9,13 @@ export interface RequestRate {
 }
 
 /**
- * RunInstances has 5 request tokens and 2 more a second, and CreateFleet launches with it ("Request throttling for the
+ * Request tokens of RunInstances, which CreateFleet shares: 5, and 2 more per second ("Request throttling for the
  * Amazon EC2 API", https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
  */
 export const LAUNCH_RATE: RequestRate = { burst: 5, perS: 2 };
 
 export interface RateClock {
-  /** Wall time, ms; it never goes back. */
+  /** Monotonic wall time, ms. */
   readonly nowMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 }
@@ -39,13 +38,13 @@ export class TokenBucket {
     this.#atMs = clock.nowMs();
   }
 
-  /** Resolves when the request may be made. Those that wait go in the order in which they came. */
+  /** Resolves when the request may be sent. Waiting requests keep their order. */
   async take(): Promise<void> {
     const { burst, perS } = this.#rate;
     const nowMs = this.#clock.nowMs();
     this.#tokens = Math.min(burst, this.#tokens + (perS * (nowMs - this.#atMs)) / 1000) - 1;
     this.#atMs = nowMs;
-    // Total wait: of this request and of all requests before it.
+    // Wait for this request and all before it.
     if (this.#tokens < 0) await this.#clock.sleep((-this.#tokens / perS) * 1000);
   }
 }

@@ -1,26 +1,25 @@
 /**
- * A task's inputs and outputs as words for its entrypoint (entrypoint.ts): patterns below a working directory in S3, or
- * whole `s3://` URIs, of which the last folder without a wildcard takes the working directory's place.
+ * Shell words for a task's inputs and outputs (entrypoint.ts). Patterns are below a working directory in S3, or whole
+ * `s3://` URIs. The last folder of a URI without a wildcard serves as its working directory.
  *
- * The AWS CLI's own wildcards choose the objects ("Use of Exclude and Include Filters", AWS CLI Command Reference, s3):
- * there `*` and `?` match slashes too. A pattern of one depth is held to it by excluding what lies deeper; `**` needs
- * no such thing. Where alternatives in braces have several depths, or one star follows two, more may be taken than
- * local mode would take.
+ * The AWS CLI's wildcards choose the objects ("Use of Exclude and Include Filters", AWS CLI Command Reference, s3).
+ * There `*` and `?` also match slashes, so a pattern of fixed depth excludes everything deeper. `**` needs no
+ * exclusion. Braces with alternatives of several depths, or two adjacent stars, may match more than in local mode.
  */
 import { expandBraces, globFault } from '../../../domain/globs.ts';
 import { parseS3Uri, s3Uri, type S3Uri } from '../../../domain/s3-uri.ts';
 import { quoted } from './entrypoint.ts';
 
 const WILD = /[*?[{]/;
-/** Patterns of the AWS CLI that one with braces or `**` may become: each is a few words of a command line. */
+/** Most AWS CLI patterns that one pattern with braces or `**` may become. Each is a few words of a command line. */
 const MAX_FILTERS = 256;
 
-/** Where one pattern's files lie, and what they are called here. */
+/** Folder of a pattern's files, and their names within it. */
 type Place =
   | { readonly is: 'path'; readonly uri: string; readonly path: string }
   | { readonly is: 'glob'; readonly uri: string; readonly folder: string; readonly filters: readonly string[] };
 
-/** Why a pattern cannot be used with S3; null when it can. */
+/** Reason why a pattern is unusable with S3; null if usable. */
 export function unusablePattern(pattern: string): string | null {
   if (/^s3:/i.test(pattern)) {
     const parsed = parseS3Uri(pattern);
@@ -35,7 +34,7 @@ export function unusablePattern(pattern: string): string | null {
     : null;
 }
 
-/** The entrypoint's words that bring the inputs. `workdir`: a folder in S3. */
+/** Shell words that fetch the inputs. `workdir`: a folder in S3. */
 export const inputScript = (workdir: string, patterns: readonly string[]): string =>
   patterns
     .map((pattern) => {
@@ -46,7 +45,7 @@ export const inputScript = (workdir: string, patterns: readonly string[]): strin
     })
     .join('\n');
 
-/** The entrypoint's words that upload the outputs. */
+/** Shell words that upload the outputs. */
 export const outputScript = (workdir: string, patterns: readonly string[]): string =>
   patterns
     .map((pattern) => {
@@ -97,7 +96,7 @@ function filtersOf(pattern: string): readonly string[] {
 }
 
 /**
- * The CLI's patterns for one of ours. One over the limits, which submission refuses, stands for itself and matches
+ * AWS CLI patterns for one of ours. A pattern over the limits, which submission refuses, stands for itself and matches
  * nothing.
  */
 function cliPatterns(pattern: string): readonly string[] {
@@ -105,14 +104,14 @@ function cliPatterns(pattern: string): readonly string[] {
   return plain === null || filterCount(plain) > MAX_FILTERS ? [pattern] : plain.flatMap(withoutDoubleStars);
 }
 
-/** Each `**` that is a folder of its own doubles the patterns. */
+/** Number of filters: each `**` that is a whole folder doubles the patterns. */
 const filterCount = (plain: readonly string[]): number =>
   plain.reduce((sum, each) => sum + 2 ** [...each.matchAll(DOUBLE_STAR)].length, 0);
 
-/** `**` in the middle of a pattern. Counted before any is written out. */
+/** `**` in the middle of a pattern. Counted before expansion. */
 const DOUBLE_STAR = /(?<=^|\/)\*\*\//g;
 
-/** `**` with folders and without them in its place. */
+/** Alternatives with `**` as folders and without. */
 function withoutDoubleStars(alternative: string): readonly string[] {
   const plain = alternative.replaceAll('[^', '[!').replace(/(^|\/)\*\*$/, '$1*');
   return plain

@@ -8,7 +8,7 @@ import type { AttemptId } from '../../../kernel/ids.ts';
 import type { LogChunk, LogEnd } from '../../../ports/fleet.ts';
 import { classify } from '../errors.ts';
 import { logStreamOf, logUrl } from './log-place.ts';
-import { endMarkOf } from './marks.ts';
+import { endMarkOf } from './request-names.ts';
 import { isReport, parseReport, type TaskReport } from './report.ts';
 import { wholeCharacters } from '../../log-text.ts';
 
@@ -20,33 +20,29 @@ export interface TaskLogsOptions {
   readonly streamOf: (attempt: AttemptId) => Promise<string | null>;
 }
 
-/** How an attempt's log ends. */
+/** End of an attempt's log. */
 export interface LastWords {
-  /**
-   * What its entrypoint reported; null where the line is missing: a program that was killed, an instance that was
-   * taken.
-   */
+  /** Report of the entrypoint; null if missing, as after a kill or a lost instance. */
   readonly report: TaskReport | null;
-  /** The program's last lines. */
+  /** Last lines of the program. */
   readonly text: string;
 }
 
-/** Where reading can go on: what comes after `offset` bytes of a stream is found with `token`. */
+/** Place to go on reading: `token` finds what follows `offset` bytes of a stream. */
 interface Mark {
   readonly offset: number;
   readonly token: string;
 }
 
-/** Streams whose marks are remembered: of a follower's next question nothing is read twice. */
+/** Streams whose marks are kept. A follower's next question reads nothing twice. */
 const STREAMS = 200;
-/** Lines of the other output may come after the report, which is told by its mark: both are sent as they are read. */
+/** Lines read from the end. Lines of the other output may follow the report, since both are sent as they are read. */
 const LAST_LINES = 100;
 
 /**
- * Output of tasks out of CloudWatch Logs, by byte offset as a file has it. The awslogs driver sends lines, without what
- * ends them: they are joined by line feeds, so a text has none at its end until the next line comes. The driver sends
- * both outputs to one stream, in the order of their lines: whichever is asked for, it is the answer, and says so. The
- * entrypoint's report is no output of the task, and left out.
+ * Output of tasks from CloudWatch Logs, by byte offset as in a file. The awslogs driver sends lines without their ends.
+ * They are joined by line feeds, so the last line has none until the next one comes. The driver sends both outputs to
+ * one stream, so either request gets both, and the answer says so. The entrypoint's report is left out.
  */
 export class TaskLogs {
   readonly #options: TaskLogsOptions;
@@ -69,7 +65,7 @@ export class TaskLogs {
     return { text: whole.toString('utf8'), nextOffset: offset + whole.length, totalBytes, isMerged: true, url };
   }
 
-  /** The end of a task's log, as far as it has come by now. Throws what CloudWatch Logs refuses. */
+  /** End of a task's log as far as it has arrived. Throws refusals of CloudWatch Logs. */
   async lastWords(attempt: AttemptId, task: string): Promise<LastWords> {
     const mark = endMarkOf(attempt);
     const page = await this.#page(logStreamOf(task), { startFromHead: false, limit: LAST_LINES });
@@ -81,7 +77,7 @@ export class TaskLogs {
     };
   }
 
-  /** The last lines of both outputs: one request, however long the log is. */
+  /** Last lines of both outputs, in one request for a log of any length. */
   async end(attempt: AttemptId): Promise<LogEnd> {
     const name = await this.#options.streamOf(attempt);
     const page = name === null ? null : await this.#page(name, { startFromHead: false, limit: LAST_LINES });
@@ -90,8 +86,8 @@ export class TaskLogs {
   }
 
   /**
-   * Bytes `offset` to `to` of the stream, read from the mark, or its beginning, on: no more of it than shows that it is
-   * longer.
+   * Bytes `offset` to `to` of the stream, read from a mark or the beginning. One more line shows whether the stream
+   * goes on.
    */
   async #piece(
     { name, mark }: { readonly name: string; readonly mark: string },
@@ -132,7 +128,7 @@ export class TaskLogs {
       );
       return { lines: (answer.events ?? []).map((e) => e.message ?? ''), token: answer.nextForwardToken };
     } catch (error) {
-      // The stream comes with the first line.
+      // Missing stream: it appears with the first line.
       if (error instanceof ResourceNotFoundException) return null;
       throw classify(error, 'logs GetLogEvents');
     }

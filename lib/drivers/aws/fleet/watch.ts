@@ -1,6 +1,6 @@
 /**
- * Takes in what AWS tells of instances and tasks, however often and in whatever order it tells it. What an event leaves
- * open is asked of EC2, so that what is recorded depends on what happened and not on which event came first.
+ * Observations from AWS events about instances and tasks, repeated and in any order. EC2 is asked about what an event
+ * leaves open. So the record depends on what happened, not on the order of events.
  */
 import type { Task } from '@aws-sdk/client-ecs';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -8,7 +8,7 @@ import type { AttemptId, InstanceId } from '../../../kernel/ids.ts';
 import type { EndCause } from '../../../domain/instance.ts';
 import { faultOf } from '../errors.ts';
 import type { Ec2, Seen } from './ec2.ts';
-import { FOREIGN_IMAGE, meaningOf } from './ends.ts';
+import { FOREIGN_IMAGE, meaningOf } from './stop-reasons.ts';
 import { taskNotice, type Notice, type TaskNotice } from './event-notices.ts';
 import type { Hosts } from './hosts.ts';
 import type { Inbox } from './inbox.ts';
@@ -19,9 +19,9 @@ export interface WatchParts {
   readonly inbox: Inbox;
   readonly ec2: Ec2;
   readonly hosts: Hosts;
-  /** Wall time of the newest mark that an attempt's checkpoint was written; null when there is none. */
+  /** Wall time of an attempt's latest checkpoint mark; null if there is none. */
   readonly keptAt: (attempt: AttemptId) => Promise<number | null>;
-  /** How the log of an attempt's task ends; null where it cannot be read now. */
+  /** End of the log of an attempt's task; null if unreadable now. */
   readonly lastWords: (attempt: AttemptId, task: string) => Promise<LastWords | null>;
   /** Engine time of a wall time. */
   readonly engineMs: (wallMs: number) => number;
@@ -30,7 +30,7 @@ export interface WatchParts {
 type AttemptNotice = Extract<Notice, { readonly mark: string }>;
 type InstanceNotice = Exclude<Notice, AttemptNotice>;
 
-/** A notice, by its place among those that came with it, and whose it is. */
+/** Notice with its position in the batch and its subject. */
 type About = { readonly at: number; readonly instance: InstanceId; readonly notice: InstanceNotice } | AttemptAbout;
 interface AttemptAbout {
   readonly at: number;
@@ -39,38 +39,37 @@ interface AttemptAbout {
   readonly attempt: AttemptId;
 }
 
-/** How the logs of attempts end, by attempt. */
+/** Ends of logs, by attempt. */
 type Logs = ReadonlyMap<AttemptId, Promise<LastWords | null>>;
 
-/** Of one invocation; most of their time they wait for ECS. */
+/** Parallel instances of one invocation; most of their time they wait for ECS. */
 const INSTANCES_AT_ONCE = 5;
 
-/** What EC2 and ECS show of an instance at a time: undefined where they show nothing. */
+/** State of an instance in EC2 and ECS; undefined: not shown. */
 export interface World {
   readonly shown: Seen | undefined;
   readonly host: { readonly host: string; readonly atMs: number } | undefined;
-  /** Its tasks that ECS still knows, by ARN. */
+  /** Tasks that ECS still shows, by ARN. */
   readonly tasks: ReadonlyMap<string, Task>;
 }
 
-/** ARNs of the tasks that the record knows of. */
+/** ARNs of tasks in the record. */
 export const tasksOn = (record: InstanceRecord): readonly string[] =>
   attemptsOf(record).flatMap(([, { task }]) => (task === null ? [] : [task]));
 
 const KILLED_WITH_HOST = 'killed as its instance went down';
 
-/** States of an instance that somebody, or a scheduled event, stopped; it is there still, and can be started again. */
+/** States of an instance that was stopped by somebody or by a scheduled event. It still exists and can start again. */
 const STOPPED_STATES: ReadonlySet<string> = new Set(['stopping', 'stopped']);
-/** By then ECS has told of the tasks of an instance that is gone, ms. */
+/** Time by which ECS has reported the tasks of a lost instance, ms. */
 const SILENT_MS = 300_000;
 
-/** What a container's exit code is when it was killed: by a host that shuts down, or by its own doing. */
+/** Exit codes of a killed container, by its host's shutdown or by itself. */
 const KILLED = new Set([137, 143]);
 
 /**
- * Exit codes of a container whose program the processor does not understand, within seconds of its start: 1 (AWS
- * re:Post, "How do I troubleshoot an exec format error",
- * https://repost.aws/knowledge-center/ecs-task-exec-format-error), and 255 of newer engines.
+ * Exit codes of a program for another processor, within seconds of its start. 1: AWS re:Post, "How do I troubleshoot an
+ * exec format error", https://repost.aws/knowledge-center/ecs-task-exec-format-error. 255: newer engines.
  */
 const FOREIGN_CODES = new Set([1, 255]);
 const FOREIGN_WITHIN_MS = 30_000;
@@ -83,8 +82,8 @@ export class Watch {
   }
 
   /**
-   * Takes in notices, those of one instance together: each record is read and written once. What could not be taken in,
-   * by the notice's place: throws nothing that may pass, so that the others need not come again.
+   * Applies notices. Those of one instance are applied together, with one read and one write of its record. Answers
+   * with retryable failures by position, so that the other notices need not come again.
    */
   async notices(notices: readonly Notice[]): Promise<ReadonlyMap<number, EbbError>> {
     const about = await this.#about(notices);
@@ -100,7 +99,7 @@ export class Watch {
           const record = known.get(instance);
           if (record !== undefined) await this.#take(record, await this.#factsOf(record, group.filter(isOf(record))));
         } catch (error) {
-          // One instance that cannot be helped now must not keep the others waiting.
+          // Retryable faults of one instance do not delay the others.
           if (!(error instanceof EbbError) || error.code === 'internal') throw error;
           if (await this.#isLeftToSweep(instance, error)) continue;
           for (const { at } of group) failed.set(at, error);
@@ -112,8 +111,8 @@ export class Watch {
   }
 
   /**
-   * One that somebody stopped, and that EC2 must not end: all that events say of it is noted, and they would say it in
-   * vain until they are put aside as dead letters. The sweep asks again, and tells of it.
+   * True for a stopped instance that EC2 refuses to end. Its events are noted; repeating them until they become dead
+   * letters would not help. The sweep tries again and reports it.
    */
   async #isLeftToSweep(instance: InstanceId, error: EbbError): Promise<boolean> {
     if (faultOf(error.cause) !== 'denied') return false;
@@ -121,12 +120,12 @@ export class Watch {
     return record !== null && record.gone !== null && record.endRefused !== null;
   }
 
-  /** Throws when what follows cannot be done now: the event is to be delivered again. */
+  /** Applies one notice. Throws if its duties fail for now: the event must come again. */
   async notice(notice: Notice): Promise<void> {
     for (const error of (await this.notices([notice])).values()) throw error;
   }
 
-  /** Whose notices they are; those that are about nothing of ours are left out. */
+  /** Subjects of notices. Notices about other things are left out. */
   async #about(notices: readonly Notice[]): Promise<readonly About[]> {
     const { hosts, inbox } = this.#parts;
     const marks = notices.flatMap((n) => ('mark' in n ? [n.mark] : []));
@@ -142,11 +141,11 @@ export class Watch {
     });
   }
 
-  /** Each notice is understood by what the record says with those before it. */
+  /** Facts of each notice, given the record with the earlier ones. */
   async #factsOf(known: InstanceRecord, group: readonly About[]): Promise<readonly Fact[]> {
     const all: Fact[] = [];
     let record = known;
-    // Logs are read at once: each is a call, and what it says depends on nothing that comes before.
+    // Parallel reads of logs: each is one call, and they are independent.
     const logs = this.#lastWordsOf(known, group);
     await Promise.allSettled(logs.values());
     for (const about of group) {
@@ -160,7 +159,7 @@ export class Watch {
     return all;
   }
 
-  /** Of the attempts that end, and had not ended before. */
+  /** Last words of attempts that end with these notices. */
   #lastWordsOf(record: InstanceRecord, group: readonly About[]): Logs {
     const logs = new Map<AttemptId, Promise<LastWords | null>>();
     for (const about of group) {
@@ -176,7 +175,7 @@ export class Watch {
     const failures = await this.#parts.hosts.take(record.instance, facts, record);
     if (failures.length > 0) {
       throw new EbbError('aws.unavailable', {
-        what: 'what follows from an event cannot be done now',
+        what: 'the duties after an event failed for now',
         got: failures.join('; '),
         next: 'deliver the event again',
       });
@@ -186,7 +185,7 @@ export class Watch {
   async #instanceFacts(notice: InstanceNotice, record: InstanceRecord): Promise<readonly Fact[]> {
     switch (notice.is) {
       case 'gone': {
-        // Of an end that is known already nothing more is asked.
+        // A known end needs no further question.
         if (record.gone !== null) return [];
         const [seen] = await this.#parts.ec2.seen([notice.ec2]);
         return [goneFact(record, seen, notice)];
@@ -210,7 +209,7 @@ export class Watch {
     const { task, startedMs, end } = notice;
     if (end === null) return { is: 'task', attempt, task, startedMs, keptMs: null, end };
     const known = record.attempts[attempt];
-    // The mark's own event may come after this one, when nothing more can be said of the attempt.
+    // Latest mark, read now: its own event may come after the end, when it is too late.
     const markMs = known?.saves === true && end.exitCode !== 0 ? await this.#parts.keptAt(attempt) : null;
     const last = known === undefined ? null : await (logs.get(attempt) ?? this.#parts.lastWords(attempt, task));
     const detail =
@@ -218,7 +217,7 @@ export class Watch {
         ? (last?.report?.why ?? null)
         : (end.detail ?? last?.report?.why ?? (known === undefined ? null : guess(startedMs, end, last)));
     const isUnexplained = KILLED.has(end.exitCode ?? 0) && !end.isAsked && known?.stop === null;
-    // Whatever code a program answers the shutdown of its host with.
+    // True: the end follows the host's shutdown. The exit code then means nothing.
     const isAfterwards = record.gone !== null && end.exitCode !== 0 && end.atMs >= record.gone.atMs;
     const isHostGone =
       end.isHostGone || isAfterwards || (isUnexplained && !isOutOfMemory(detail) && (await this.#isTaken(record)));
@@ -237,7 +236,7 @@ export class Watch {
     };
   }
 
-  /** Whether EC2 is taking, or has taken, the instance. */
+  /** True if EC2 is taking, or has taken, the instance. */
   async #isTaken(record: InstanceRecord): Promise<boolean> {
     if (record.ec2 === null) return false;
     if (record.warnedMs !== null || record.gone !== null) return true;
@@ -245,8 +244,8 @@ export class Watch {
     return seen === undefined || seen.state !== 'running';
   }
 
-  /** Takes in what ECS and EC2 show of an instance, for events that never came. True when something was learned. */
-  async lookAfter(record: InstanceRecord, world: World, nowMs: number): Promise<boolean> {
+  /** Applies the state of ECS and EC2 in place of lost events. True if something was learned. */
+  async repair(record: InstanceRecord, world: World, nowMs: number): Promise<boolean> {
     const { shown: seen, host, tasks: found } = world;
     const tasks = attemptsOf(record).flatMap(([attempt, a]) => (a.task === null ? [] : [{ attempt, task: a.task }]));
     const facts: Fact[] = host === undefined ? [] : [{ is: 'ready', atMs: host.atMs, host: host.host }];
@@ -282,7 +281,7 @@ export class Watch {
   }
 }
 
-/** Of an end that nobody has explained. What its image cannot run at all says so in its log, and nowhere else. */
+/** Guess at an unexplained end. An image for another processor says so in its log only. */
 function guess(startedMs: number | null, end: TaskEnd, last: LastWords | null): string | null {
   const ranMs = startedMs === null ? 0 : end.atMs - startedMs;
   const mayBeForeign = FOREIGN_CODES.has(end.exitCode ?? 0) && ranMs < FOREIGN_WITHIN_MS;
@@ -290,7 +289,7 @@ function guess(startedMs: number | null, end: TaskEnd, last: LastWords | null): 
   return meaningOf(end.exitCode);
 }
 
-/** What is told of another instance that bears the same tags says nothing of this one. */
+/** Notices about another instance with the same tags are ignored. */
 const isOf =
   ({ ec2 }: InstanceRecord) =>
   ({ notice }: About): boolean =>
@@ -299,8 +298,8 @@ const isOf =
 const isOutOfMemory = (detail: string | null): boolean => /OutOfMemory|out of memory/.test(detail ?? '');
 
 /**
- * ECS forgets a task about an hour after it stopped: what became of it nobody knows any more. Of one on an instance
- * that was stopped it may go on to say that it runs, as the agent is not there to tell.
+ * ECS deletes stopped tasks after about an hour. The exit status is then lost. It may show a task on a stopped instance
+ * as running, because the agent cannot report.
  */
 const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => ({
   is: 'task',
@@ -310,16 +309,13 @@ const forgotten = (task: string, atMs: number, isShown: boolean): TaskNotice => 
   end: {
     atMs,
     exitCode: null,
-    detail: isShown ? 'its instance is gone' : 'ECS does not know its task any more',
+    detail: isShown ? 'its instance is gone' : 'ECS no longer knows its task',
     isHostGone: true,
     isAsked: false,
   },
 });
 
-/**
- * Attempts for which a task was asked of ECS without an answer, on an instance that is gone: they can have none any
- * more.
- */
+/** Attempts with an unanswered RunTask on a lost instance: no task can exist any more. */
 const lostOrders = (record: InstanceRecord, atMs: number): Fact[] =>
   attemptsOf(record).flatMap(([attempt, a]): Fact[] =>
     a.task === null ? [{ is: 'never', attempt, atMs, why: 'interrupted', detail: 'its instance ended' }] : [],
@@ -342,7 +338,7 @@ function goneFact(
   };
 }
 
-/** API_StateReason lists the codes. */
+/** End cause by EC2's code (API_StateReason). */
 function causeOf(record: InstanceRecord, code: string): EndCause {
   if (code.startsWith('Server.Spot')) return 'interrupted';
   if (record.isReleased) return 'released';

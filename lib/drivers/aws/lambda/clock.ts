@@ -2,9 +2,9 @@ import type { Clock, ClockAnchor } from '../../../kernel/clock.ts';
 import { epochMs, raw } from '../../../kernel/units.ts';
 
 /**
- * The clock of a Lambda: the wall's, or that of a rehearsal, where one wall second is `speed` engine seconds. Read anew
- * each time: between two invocations a process is frozen, and its monotonic time with it. Nothing but waits and prices
- * hangs on it: which cycle may act is decided by fencing tokens alone.
+ * Clock of a Lambda: wall time, or that of a rehearsal with `speed` engine seconds per wall second. Read anew each
+ * time, because a process and its monotonic time freeze between invocations. Only waits and prices depend on it;
+ * fencing tokens decide which cycle may act.
  */
 export function lambdaClock(anchor: ClockAnchor | undefined, wallMs: () => number = () => Date.now()): Clock {
   const { wallMs: fromMs, engineMs, speed } = anchor ?? { wallMs: 0, engineMs: 0, speed: 1 };

@@ -1,6 +1,6 @@
 /**
- * The middleware that each Lambda of the cycle wears, outermost first: errors under the names that the state machine
- * retries by, the log with its context, traces, metrics written at the end, and an input that was checked.
+ * Middleware of the cycle's Lambdas, outermost first: errors under the names that the state machine retries, logs with
+ * context, traces, metrics at the end, and a checked input.
  */
 import { Logger } from '@aws-lambda-powertools/logger';
 import { Metrics } from '@aws-lambda-powertools/metrics';
@@ -17,7 +17,7 @@ export const logger = new Logger();
 const metrics = new Metrics({ namespace: METRIC_NAMESPACE });
 const tracer = new Tracer();
 
-/** Adds a number to the metric of that name; `by` is the value of its further dimension. */
+/** Adds a number to a metric. `by`: value of its further dimension. */
 export function measure(key: MetricKey, value: number, by?: string): void {
   if (!Number.isFinite(value)) return;
   const facts = METRICS[key];
@@ -30,7 +30,7 @@ export function measure(key: MetricKey, value: number, by?: string): void {
   single.addMetric(facts.name, facts.unit, value);
 }
 
-/** Pass to `middy().use(...)` before `.handler(...)`. The handler sees what `input` made of the event. */
+/** Middleware for `middy().use(...)` before `.handler(...)`. The handler receives the event as parsed by `input`. */
 export function lambdaStack(name: string, input: z.ZodType): MiddlewareObj[] {
   return [
     namedErrors(name),
@@ -43,7 +43,7 @@ export function lambdaStack(name: string, input: z.ZodType): MiddlewareObj[] {
 }
 
 /**
- * An error whose name is its code: the Lambda service reports `name` as the error's type, and the state machine retries
+ * Error whose name is its code. The Lambda service reports `name` as the error's type, and the state machine retries
  * and catches by it ("Error handling in Step Functions workflows").
  */
 export class NamedError extends Error {
@@ -65,8 +65,8 @@ function namedErrors(name: string): MiddlewareObj {
 }
 
 /**
- * Lines bear the request that they are of. Not what Powertools' middleware adds besides, some 300 bytes a line: whose
- * log it is says the function's name, size and ARN.
+ * Log lines with the id of their request. Powertools' middleware would add some 300 bytes per line: name, size and ARN
+ * of the function, which the log group already tells.
  */
 function requestInLog(): MiddlewareObj {
   return {
@@ -77,7 +77,7 @@ function requestInLog(): MiddlewareObj {
   };
 }
 
-/** As Powertools' own middleware does, without a warning where a call had nothing to measure. */
+/** Writes metrics as Powertools' middleware does, but without a warning for a call that measured nothing. */
 function writtenMetrics(): MiddlewareObj {
   const write = (): void => {
     if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
@@ -102,12 +102,12 @@ function checked(name: string, input: z.ZodType): MiddlewareObj {
   };
 }
 
-/** Of an event that may have several forms, which is none of them: what each of them misses. */
+/** Issues of an event that matches none of several forms: what each form misses. */
 function issueOf(issue: z.core.$ZodIssue): Issue {
   const at = issue.path.join('.') || 'event';
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return { at, message: issue.message };
   const forms = issue.errors.map((form) => form.map((i) => written(issueOf(i))).join(', '));
-  return { at, message: `has none of its forms: ${forms.join('; or ')}` };
+  return { at, message: `matches none of its forms: ${forms.join('; or ')}` };
 }
 
 const written = ({ at, message }: Issue): string => `${at}: ${message}`;

@@ -1,29 +1,26 @@
 import { epochMs, least, mib, raw, usdPerHour, type EpochMs, type UsdPerHour } from '../../../kernel/units.ts';
-import type { PoolId } from '../../../kernel/ids.ts';
-import type { InstanceType, Pool } from '../../../domain/pool.ts';
+import { poolId, type PoolId } from '../../../kernel/ids.ts';
+import { onDemandUsdOf, poolParts, type InstanceType, type Pool } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { WARM_UP_MS } from '../../../market/features/price-window.ts';
 import { priceAt, stepsKnown, traceOf, type SpotMarket } from '../../../market/price-steps.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import type { Market } from '../../../ports/market.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
-import { sourceOf, type ListPrices, type ListSource } from './list-prices.ts';
+import { sourceOf, type ListPrices, type ListSource } from './on-demand-prices.ts';
 import { poolOf, reservedPrices, type ReservedPool } from './known-reservations.ts';
 import type { PriceBook } from './price-book.ts';
 
 /**
- * Share of an instance's memory that the host's own system takes before ECS registers the rest: what Karpenter reckons
- * with (settings, `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task that was promised more would never find room.
+ * Share of an instance's memory that the host uses before ECS registers the rest, as in Karpenter (settings,
+ * `VM_MEMORY_OVERHEAD_PERCENT`, 0.075). A task with a larger promise would never find room.
  */
 const MEMORY_OVERHEAD = 0.075;
 
-/**
- * Engine time that prices are read back: what forecasts from history look at, and what the features of a model need to
- * begin with.
- */
+/** Seconds of price history to read: for forecasts from history and for features of a model. */
 export const historyNeededS = (priceHistoryS: number): number => Math.max(priceHistoryS, WARM_UP_MS / 1000);
 
-/** The type as ECS offers it to tasks. */
+/** Instance type with the resources that ECS offers to tasks. */
 export const offeredType = (type: InstanceType): InstanceType => ({
   ...type,
   capacity: {
@@ -33,9 +30,9 @@ export const offeredType = (type: InstanceType): InstanceType => ({
 });
 
 /**
- * The Market port over a trace that ends at what is known: the newest price holds until another one is, and what came
- * after `now` is not shown to a process whose clock is behind. Pools that are not to be bought from quote no price:
- * instances there may be, from before, but no new ones.
+ * The Market port over a trace that ends with the newest known price, which holds until the next one. Prices after
+ * `now` stay hidden from a process whose clock is behind. Closed pools quote no price: earlier instances may run there,
+ * but no new ones start.
  */
 function marketOf(trace: MarketTrace, now: () => EpochMs, isOpen: (pool: Pool) => boolean): Market {
   const closed = new Set(trace.pools.filter((p) => !isOpen(p)).map((p) => p.id));
@@ -61,7 +58,7 @@ export interface AwsMarketParts {
   /** Ids of capacity reservations; absent: none. */
   readonly reservations?: readonly string[];
   readonly now: () => EpochMs;
-  /** Which deployment this is: what an earlier one found not to be on offer is tried again. */
+  /** Id of the deployment. A pool that an earlier deployment found not to be offered is tried again. */
   readonly deployment?: string;
 }
 
@@ -71,15 +68,14 @@ export interface AwsPrices extends KnownMarket {
 }
 
 /**
- * Pools and prices of a deployment, read anew when EC2 has been asked since. A pool is one whose type and zone have a
- * spot price: where EC2 sells a type at all, it sells it on demand and on spot. On-demand prices are the region's
- * (list-prices.ts), or the catalogue's until they are known. A reserved pool is one that a capacity reservation was
- * ever seen in; one that takes no instances now quotes no price.
+ * Pools and prices of a deployment, read again after each fetch. Each type and zone with a spot price gives pools: EC2
+ * sells such a type on demand too. On-demand prices are the region's (on-demand-prices.ts), or the catalogue's until
+ * these are known. Reserved pools come from capacity reservations; one that accepts no instances now quotes no price.
  */
 export class AwsMarket {
   readonly #parts: AwsMarketParts;
   readonly #catalogue: Catalogue = builtInCatalogue();
-  /** With what it was made of. */
+  /** Last read prices, with their version. */
   #known: (AwsPrices & { readonly version: string }) | null = null;
 
   constructor(parts: AwsMarketParts) {
@@ -93,8 +89,7 @@ export class AwsMarket {
     const version = `${checkedMs} ${listedMs} ${reservedMs} ${[...closed].sort().join()}`;
     if (known?.version === version) return known;
     const nowMs = raw(now());
-    // What a clock that is ahead of this one has fetched is read all the same: it is shown when its time has come here,
-    // too.
+    // Prices from a clock ahead of this one are read too. They stay hidden until their time comes here.
     const toMs = Math.max(nowMs, checkedMs ?? nowMs);
     const fromMs = nowMs - historyS * 1000;
     const [prices, list, reserved] = await Promise.all([
@@ -121,7 +116,7 @@ export class AwsMarket {
     return this.#known;
   }
 
-  /** Pools whose reservations take no instances now, or are named no more. */
+  /** Pools whose reservations accept no instances now, or are no longer named. */
   #closedReservations(reserved: readonly ReservedPool[]): ReadonlySet<PoolId> {
     const { reservations = [] } = this.#parts;
     return new Set(reserved.filter((p) => !p.ids.some((id) => reservations.includes(id))).map(poolOf));
@@ -130,7 +125,7 @@ export class AwsMarket {
   #markets({ prices, list, reserved }: Known): SpotMarket[] {
     const instances = new Map(reserved.map((p) => [`${p.type}/${p.zone}`, p.instances]));
     return [...new Set([...prices.keys(), ...instances.keys()])].flatMap((key) => {
-      const [type = '', zone = ''] = key.split('/');
+      const { type, zone } = poolParts(poolId(`${key}/spot`));
       const there = instances.get(key);
       const entry = this.#catalogue.entry(type, this.#parts.now());
       if (entry === null) return [];
@@ -138,7 +133,7 @@ export class AwsMarket {
         {
           type: offeredType(entry.type),
           zone,
-          onDemandUsdPerHour: list?.usdPerHour[type] ?? raw(entry.onDemandUsdPerHour),
+          onDemandUsdPerHour: list?.usdPerHour[type] ?? onDemandUsdOf(entry),
           prices: prices.get(key) ?? NO_PRICES,
           availability: null,
           ...(there === undefined ? {} : { reserved: { instances: there, usdPerHour: 0 } }),
@@ -156,14 +151,14 @@ interface Known {
 
 const NO_PRICES: SpotMarket['prices'] = { atMs: new Float64Array(0), usdPerHour: new Float64Array(0) };
 
-/** The trace with what reserved pools cost at each time. */
+/** Trace with the prices of reserved pools. */
 function withReserved(trace: MarketTrace, reserved: readonly ReservedPool[]): MarketTrace {
   if (reserved.length === 0) return trace;
-  const onDemand = new Map(trace.pools.map((p) => [p.id, raw(p.onDemandUsdPerHour)]));
+  const onDemand = new Map(trace.pools.map((p) => [p.id, onDemandUsdOf(p)]));
   const prices = new Map(reserved.map((p) => [poolOf(p), reservedPrices(p, onDemand.get(poolOf(p)) ?? 0)] as const));
   return { ...trace, prices: (pool) => prices.get(pool) ?? trace.prices(pool) };
 }
 
-/** Says whose on-demand prices these are, for they decide what counts as saved. */
+/** Name of the market, with the source of on-demand prices: these decide what counts as saved. */
 const nameOf = (onDemand: ListSource): string =>
   `EC2, on demand as in ${onDemand.region}${onDemand.source === 'catalogue' ? ' (built in)' : ''}`;

@@ -1,9 +1,8 @@
 /**
- * Capacity reservations as they lie in the table; asked of EC2 by reservations.ts. Who only reads loads nothing of
- * EC2's.
+ * Capacity reservations in the table; reservations.ts fetches them from EC2. Readers load no client of EC2.
  *
- *   PRICES   RESERVED   pools of the reservations, those included that instances may still be of
- *   PRICES   STATE      `reservedMs`: when that was last written
+ *   PRICES   RESERVED   pools of reservations, including pools that instances may still belong to
+ *   PRICES   STATE      `reservedMs`: time of the last write
  */
 import { isBoughtAs, poolKey } from '../../../domain/pool.ts';
 import type { PoolId } from '../../../kernel/ids.ts';
@@ -15,13 +14,15 @@ import { RESERVED } from '../store/keys.ts';
 export interface ReservedPool {
   readonly type: string;
   readonly zone: string;
-  /** Those that take instances now, in the order of the configuration. None: nothing may be launched into the pool. */
+  /**
+   * Reservations that accept instances now, in the order of the configuration. None: nothing may launch into the pool.
+   */
   readonly ids: readonly string[];
-  /** How many instances they have in all, in use or not. */
+  /** Total instances of the reservations, used or not. */
   readonly instances: number;
   /**
-   * Engine times at which the pool began to be paid for as a reservation, and ceased to be, in turn. Instances outlive
-   * their reservation, and cost what on-demand ones do from then on.
+   * Engine times at which payment as a reservation began and ended, alternating. Instances outlive their reservation
+   * and then cost the on-demand price.
    */
   readonly turnsMs: readonly number[];
 }
@@ -30,13 +31,13 @@ export const poolOf = ({ type, zone }: Pick<ReservedPool, 'type' | 'zone'>): Poo
 
 export const isReserved = ({ turnsMs }: ReservedPool): boolean => turnsMs.length % 2 === 1;
 
-/** As stored; none when nothing ever was. */
+/** Stored pools; none before the first write. */
 export async function readReservedPools(table: Pick<Table, 'get'>): Promise<readonly ReservedPool[]> {
   const item = await table.get(RESERVED);
   return item === undefined ? [] : bodyOf<readonly ReservedPool[]>(item);
 }
 
-/** Ids of the reservations of a pool that take instances now, of those that the deployment names. */
+/** Ids of a pool's reservations that accept instances now and are among `named`. */
 export async function openReservations(
   table: Pick<Table, 'get'>,
   pool: PoolId,
@@ -48,12 +49,12 @@ export async function openReservations(
 }
 
 /**
- * What an hour in a reserved pool costs: nothing while it is reserved, as AWS bills a reservation at the on-demand
- * price whether it is used or not; then the on-demand price.
+ * Price of an hour in a reserved pool. Nothing while it is reserved, because AWS bills a reservation whether or not it
+ * is used. Afterwards the on-demand price.
  */
 export function reservedPrices({ turnsMs }: ReservedPool, onDemandUsdPerHour: number) {
   return {
     atMs: Float64Array.from(turnsMs),
-    usdPerHour: Float64Array.from(turnsMs, (_, turn) => (turn % 2 === 0 ? 0 : onDemandUsdPerHour)),
+    usdPerHour: Float64Array.from(turnsMs, (_, change) => (change % 2 === 0 ? 0 : onDemandUsdPerHour)),
   };
 }

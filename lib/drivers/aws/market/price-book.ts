@@ -1,42 +1,38 @@
 /**
- * Spot prices of the pools that may be bought, kept in the table by day, read as one trace. Who only reads loads
- * nothing of EC2's.
+ * Spot prices of pools that may be bought, stored in the table by day and read as one trace. Readers load no client of
+ * EC2.
  *
- *   PRICES#<day>   <type>/<zone>   price changes of that day, the price in force when it began first
- *   PRICES         STATE           when EC2 was last asked; more in list-prices.ts and known-reservations.ts
+ *   PRICES#<day>   <type>/<zone>   price changes of that day, first the price in force at its start
+ *   PRICES         STATE           times of fetches; more in on-demand-prices.ts and known-reservations.ts
  *
- * Written by prices.ts. Days that are over never change, so a process reads each of them once.
+ * Writer: prices.ts. Past days never change, so a process reads each of them once.
  */
+import { familyOf, isBareMetal } from '../../../domain/pool.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import { indexAt, type SpotMarket } from '../../../market/price-steps.ts';
 import { readReservedPools, type ReservedPool } from './known-reservations.ts';
-import { readListPrices, type ListPrices } from './list-prices.ts';
+import { readListPrices, type ListPrices } from './on-demand-prices.ts';
 import { bodyOf, numberOf, text, textAt } from '../store/codec.ts';
 import { pricesOf, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 
 export const DAY_MS = 86_400_000;
-/** Attributes of STATE by pools that cannot be bought, each with the deployment that found out. */
+/** Prefix of attributes of STATE, one per pool that cannot be bought; the value is the deployment that found out. */
 const CLOSED = 'closed:';
 export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 /** `2026-01-31` */
 export const dayText = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/**
- * Asked for again on each run: changes are published a little late, and the clock that asked last may have been ahead.
- */
+/** Overlap of fetches: changes are published late, and the clock of the last fetch may have been ahead. */
 export const OVERLAP_MS = 30 * 60_000;
 export interface Chunk {
   readonly atMs: readonly number[];
   readonly usd: readonly number[];
 }
 
-/** Types of the families. Bare metal is left out: it takes ten minutes and more to come up. */
+/** Types of the families without bare metal, which takes ten minutes and more to start. */
 export const typesOf = (families: readonly string[], catalogue: Catalogue = builtInCatalogue()): readonly string[] =>
-  catalogue.types().filter((name) => {
-    const [family = '', size = ''] = name.split('.');
-    return families.includes(family) && !size.startsWith('metal');
-  });
+  catalogue.types().filter((type) => families.includes(familyOf(type)) && !isBareMetal(type));
 
 export async function chunksOf(table: Table, day: number): Promise<ReadonlyMap<string, Chunk>> {
   return new Map(
@@ -44,7 +40,7 @@ export async function chunksOf(table: Table, day: number): Promise<ReadonlyMap<s
   );
 }
 
-/** Prices as they lie in the table, with the days that are over remembered. */
+/** Stored prices, with past days cached. */
 export class PriceBook {
   readonly #table: Table;
   readonly #days = new Map<number, ReadonlyMap<string, Chunk>>();
@@ -54,7 +50,7 @@ export class PriceBook {
   }
 
   /**
-   * When EC2, the price list and capacity reservations were last read, engine time, null: never; and the pools that
+   * Engine times of the last reads of spot prices, price list and reservations (null: never), and the pools that
    * `deployment` has closed.
    */
   async read(deployment = ''): Promise<{
@@ -76,12 +72,12 @@ export class PriceBook {
     };
   }
 
-  /** A pool's type is not offered in its zone: it is not to be bought from as long as the deployment is this one. */
+  /** Closes a pool whose type its zone does not offer, for as long as the deployment stays the same. */
   async close(pool: string, deployment: string): Promise<void> {
     await this.#table.write({ key: PRICES_STATE, set: { [`${CLOSED}${pool}`]: text(deployment) } });
   }
 
-  /** On-demand prices of the region; null when they were never read. */
+  /** On-demand prices of the region; null before the first fetch. */
   list(): Promise<ListPrices | null> {
     return readListPrices(this.#table);
   }
@@ -92,7 +88,7 @@ export class PriceBook {
   }
 
   /**
-   * Prices of all pools in [fromMs, toMs], the price in force at `fromMs` first; `checkedMs` says until when they are
+   * Prices of all pools in [fromMs, toMs], first the price in force at `fromMs`. `checkedMs`: time until which they are
    * complete.
    */
   async prices(range: {
@@ -107,7 +103,7 @@ export class PriceBook {
         byPool.set(pool, all);
         chunk.atMs.forEach((at, i) => {
           const usd = chunk.usd[i] ?? 0;
-          // A day begins with the price of the day before: no change.
+          // First price of a day, repeated from the day before: no change.
           if (all.usd.at(-1) === usd) return;
           all.atMs.push(at);
           all.usd.push(usd);

@@ -1,9 +1,7 @@
 /**
- * Fetches spot prices of the pools that may be bought from EC2, when it is due; how they lie in the table:
- * price-book.ts.
+ * Fetch of spot prices from EC2 when due; stored as in price-book.ts.
  *
- * One writer: the `prices` Lambda, one at a time. A run that died is made up for by the next one, which asks from where
- * the last finished one ended.
+ * One writer: the `prices` Lambda, one at a time. After a crash the next run starts where the last finished one ended.
  */
 import { DescribeSpotPriceHistoryCommand, type EC2Client, type _InstanceType } from '@aws-sdk/client-ec2';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
@@ -14,11 +12,11 @@ import { pricesKey, PRICES_STATE } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 
 const KEEP_DAYS = 30;
-/** Types named in one request. */
+/** Types per request. */
 const TYPES_AT_ONCE = 100;
 const WRITES_AT_ONCE = 10;
 
-/** Changes of a pool, by their instants. */
+/** Price changes of a pool, by time. */
 type Changes = Map<number, number>;
 
 export interface PriceFeedParts {
@@ -26,11 +24,11 @@ export interface PriceFeedParts {
   readonly table: Table;
   readonly types: readonly string[];
   readonly zones: readonly string[];
-  /** How far back the first run asks, engine seconds. */
+  /** History that the first run fetches, engine seconds. */
   readonly historyS: number;
 }
 
-/** Fetches what is new. Returns how many changes were new. */
+/** Fetches new prices. Returns the number of new changes. */
 export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<number> {
   const { table, historyS } = parts;
   const nowMs = raw(now);
@@ -38,7 +36,7 @@ export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<
   const fromMs = Math.max(nowMs - historyS * 1000, Math.min(checkedMs, nowMs) - OVERLAP_MS);
   const fetched = await history(parts, fromMs, nowMs);
   let added = 0;
-  // The price in force when a day began is that at the end of the day before.
+  // Prices in force at the start of a day are those at the end of the day before.
   let before = await lastPrices(table, dayOf(fromMs) - 1);
   for (let day = dayOf(fromMs); day <= dayOf(nowMs); day++) {
     const { known, fresh } = merged(await chunksOf(table, day), { day, fetched, before });
@@ -55,7 +53,7 @@ export async function fetchPrices(parts: PriceFeedParts, now: EpochMs): Promise<
   return added;
 }
 
-/** What EC2 says of the time [fromMs, toMs], by `<type>/<zone>`; with the price that was in force at its beginning. */
+/** EC2's prices in [fromMs, toMs] by `<type>/<zone>`, first the price in force at `fromMs`. */
 async function history(parts: PriceFeedParts, fromMs: number, toMs: number): Promise<Map<string, Changes>> {
   const { client, types, zones } = parts;
   const found = new Map<string, Changes>();
@@ -90,10 +88,7 @@ async function history(parts: PriceFeedParts, fromMs: number, toMs: number): Pro
   return found;
 }
 
-/**
- * A day's chunks that change by what was fetched; those of pools that had no change that day begin with the price
- * before.
- */
+/** Chunks of a day that the fetch changes. Chunks of pools without a change that day begin with the earlier price. */
 function merged(
   known: ReadonlyMap<string, Chunk>,
   with_: {
@@ -110,8 +105,7 @@ function merged(
     const changes: Changes = new Map((chunk?.atMs ?? []).map((at, i) => [at, chunk?.usd[i] ?? 0]));
     const told = [...(fetched.get(pool) ?? [])];
     const news = told.filter(([at]) => at >= startMs && at < startMs + DAY_MS);
-    // What was fetched says more than what is stored: a change of the day before may be published after this day has
-    // begun.
+    // Fetched price before the stored one: a change of the day before may be published after this day has begun.
     const began = inForceAt(told, startMs) ?? (changes.has(startMs) ? null : before.get(pool));
     if (began !== null && began !== undefined) news.push([startMs, began]);
     if (news.every(([at, usd]) => changes.get(at) === usd)) continue;
@@ -121,7 +115,7 @@ function merged(
   return { known, fresh };
 }
 
-/** The newest of the changes until `atMs`; null when there is none. */
+/** Newest of the changes until `atMs`; null if there is none. */
 function inForceAt(changes: readonly (readonly [atMs: number, usd: number])[], atMs: number): number | null {
   let newest: readonly [number, number] | null = null;
   for (const change of changes) if (change[0] <= atMs && change[0] > (newest?.[0] ?? -Infinity)) newest = change;

@@ -1,35 +1,38 @@
 /**
- * Asks EC2 about the capacity reservations that the configuration names: type, zone, size and state are EC2's word.
- * How they are kept: known-reservations.ts.
+ * Capacity reservations of the configuration, as EC2 describes their type, zone, size and state. Stored as in
+ * known-reservations.ts.
  *
- * One writer: the `prices` Lambda. Where EC2 does not answer, nothing is launched into reservations until it does, and
- * what runs in them runs on.
+ * One writer: the `prices` Lambda. If EC2 does not answer, nothing is launched into reservations until it does. Running
+ * instances are not affected.
  */
 import { DescribeCapacityReservationsCommand, type CapacityReservation, type EC2Client } from '@aws-sdk/client-ec2';
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
 import { raw, type EpochMs } from '../../../kernel/units.ts';
+import { familyOf, isBareMetal } from '../../../domain/pool.ts';
 import { classify } from '../errors.ts';
 import { body, number } from '../store/codec.ts';
 import { PRICES_STATE, RESERVED } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 import { isReserved, poolOf, readReservedPools, type ReservedPool } from './known-reservations.ts';
 
-/** A thousand reservations each. */
+/** Pages of a thousand reservations. */
 const MAX_PAGES = 20;
-/** Turns of a pool that are kept: of older ones no bill is open. */
-const MAX_TURNS = 200;
+/** Changes kept per pool. No open bill is as old as the ones before them. */
+const MAX_CHANGES = 200;
 
-/** What instances of a deployment may be. */
+/** Families and zones that a deployment may buy. */
 export interface Bought {
   readonly families: readonly string[];
   readonly zones: readonly string[];
 }
 
-/** All reservations of the account and region, also those that others share with it. A fault is thrown as it is. */
+/**
+ * All reservations of the account and region, including those shared by other accounts. Faults are thrown unchanged.
+ */
 export async function describeReservations(client: EC2Client): Promise<readonly CapacityReservation[]> {
   const found: CapacityReservation[] = [];
   let token: string | undefined;
-  // Not by their ids: one that does not exist would fail the request for all.
+  // No filter by id: one missing id would fail the request for all.
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const answer = await client.send(
       new DescribeCapacityReservationsCommand(token === undefined ? {} : { NextToken: token }),
@@ -41,11 +44,11 @@ export async function describeReservations(client: EC2Client): Promise<readonly 
   return found;
 }
 
-/** States after which a reservation never has capacity again (API_CapacityReservation). */
+/** Final states, after which a reservation never has capacity (API_CapacityReservation). */
 const OVER = ['expired', 'cancelled', 'cancelling', 'failed', 'payment-failed', 'unsupported'];
 const ACTIVE = 'active';
 
-/** Whether the named reservations can be used: `failures` never can as things are, `notes` should be known. */
+/** Issues of the named reservations. `failures`: unusable as they are. `notes`: good to know. */
 export function reservationIssues(
   all: readonly CapacityReservation[],
   named: readonly string[],
@@ -65,14 +68,13 @@ export function reservationIssues(
 function whyNever(found: CapacityReservation | undefined, { families, zones }: Bought): string | null {
   if (found === undefined) return 'is not in this account and region; correct the id, or leave it out';
   const { InstanceType: type = '', AvailabilityZone: zone = '', State: state = '', Tenancy: tenancy = '' } = found;
-  const [family = '', size = ''] = type.split('.');
   if (OVER.includes(state)) return `is ${state}; leave it out, or name one that is active`;
   if (found.ReservationType === 'capacity-block' || found.Interruptible === true)
     return 'is a Capacity Block or interruptible; name an On-Demand Capacity Reservation that is neither';
   if (found.InstancePlatform !== 'Linux/UNIX')
     return `is for ${found.InstancePlatform ?? 'no platform'}, and instances are Linux/UNIX; leave it out`;
   if (tenancy !== 'default') return `has the tenancy ${tenancy}, and instances have default; leave it out`;
-  if (!families.includes(family) || size.startsWith('metal'))
+  if (!families.includes(familyOf(type)) || isBareMetal(type))
     return `is of ${type}, and ${families.join(', ')} are bought, without bare metal; add its family, or leave it out`;
   if (!zones.includes(zone))
     return `is in ${zone}, and there are subnets in ${zones.join(', ')}; add one there, or leave it out`;
@@ -88,29 +90,29 @@ function notesOn(id: string, { State: state, InstanceMatchCriteria: criteria }: 
 export interface ReservationParts extends Bought {
   readonly client: EC2Client;
   readonly table: Table;
-  /** Ids that the configuration names. */
+  /** Ids in the configuration. */
   readonly named: readonly string[];
 }
 
 export interface ReservationsRead {
-  /** How many the configuration names. */
+  /** Number of ids in the configuration. */
   readonly named: number;
-  /** Instances that are reserved and can be launched, in use or not. */
+  /** Reserved instances that can be launched, used or not. */
   readonly instances: number;
-  /** What is wrong with some of them. */
+  /** Faults of some of them. */
   readonly issues: readonly Issue[];
-  /** Why EC2 did not answer; null: it did. */
+  /** Reason why EC2 did not answer; null if it did. */
   readonly fault: string | null;
 }
 
-/** Asks EC2, and writes what it says. Null: the configuration names none. Throws only what the table does. */
+/** Reads from EC2 and writes to the table. Null: the configuration names none. Throws only faults of the table. */
 export async function refreshReservations(parts: ReservationParts, now: EpochMs): Promise<ReservationsRead | null> {
   const { client, table, named } = parts;
   const before = await readReservedPools(table);
   if (named.length === 0 && before.every((p) => p.ids.length === 0 && !isReserved(p))) return null;
   const asked = named.length === 0 ? [] : await describeReservations(client).catch(faultOf);
   if (asked instanceof EbbError) {
-    // What they cost is as it was: a reservation does not end because nobody can ask about it.
+    // Prices stay as they were: a reservation does not end because EC2 cannot be asked.
     await write(
       table,
       before.map((p) => ({ ...p, ids: [] })),
@@ -145,16 +147,16 @@ function usableOf(all: readonly CapacityReservation[], named: readonly string[],
   });
 }
 
-/** Pools stay when their reservations are gone: instances may be of them, whose bills are to be known. */
+/** Pools outlive their reservations, because bills of their instances may still be open. */
 function merged(before: readonly ReservedPool[], usable: readonly Usable[], now: EpochMs): readonly ReservedPool[] {
   const old = new Map(before.map((p) => [poolOf(p), p]));
   const fresh = new Map(usable.map((p) => [poolOf(p), p]));
   return [...new Set([...old.keys(), ...fresh.keys()])].sort().flatMap((pool) => {
     const [was, is] = [old.get(pool), fresh.get(pool)];
-    const turns = was?.turnsMs ?? [];
-    const isTurn = (turns.length % 2 === 1) !== (is !== undefined);
-    const all = isTurn ? [...turns, raw(now)] : turns;
-    const turnsMs = all.length > MAX_TURNS ? all.slice(2) : all;
+    const changes = was?.turnsMs ?? [];
+    const isChange = (changes.length % 2 === 1) !== (is !== undefined);
+    const all = isChange ? [...changes, raw(now)] : changes;
+    const turnsMs = all.length > MAX_CHANGES ? all.slice(2) : all;
     if (is !== undefined) return [{ ...is, turnsMs }];
     return was === undefined ? [] : [{ ...was, ids: [], turnsMs }];
   });

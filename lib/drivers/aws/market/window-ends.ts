@@ -1,17 +1,16 @@
 /**
  * One-off schedules (EventBridge Scheduler) that wake the cycle shortly before windows of allocations end
- * (lib/stages/scale/window.ts), whatever the period of the clock.
+ * (lib/stages/scale/window.ts), independent of the clock's period.
  *
- * A schedule stands for a minute, not for an instance: windows that end in the same minute share it, so there are at
- * most sixty of them however many instances are held, and a cycle makes a call only for a minute that is new or no
- * longer wanted. Its name is the minute, so that making it twice makes it once. It deletes itself when it has fired. It
- * says "look" to the trigger queue and nothing else: fired twice, late, or for an instance that has gone, it costs one
- * look, which decides on what it sees.
+ * A schedule stands for a minute, not for an instance. Windows that end in the same minute share it, so there are at
+ * most sixty. A cycle makes calls only for new or superfluous minutes. The minute is the name, so a repeated call has
+ * no effect. Schedules delete themselves after they fired.
+ * A schedule only sends a message to the trigger queue. If it fires twice, late, or for a lost instance, it costs one
+ * superfluous cycle.
  *
- * The item WINDOWS remembers the minutes that have a schedule. Crash points: a schedule that was made and is not in the
- * item is made again, which changes nothing, or fires in vain; one that is in the item and was not made cannot be, as
- * the item is written last. What could not be made now is tried by the next cycle; the minute's clock looks in any
- * case.
+ * The item WINDOWS lists the minutes with a schedule and is written last. Crash points: a schedule that is missing in
+ * the item is made again, without effect, or fires in vain. Failed calls are repeated by the next cycle, and the clock
+ * ticks every minute anyway.
  */
 import {
   ActionAfterCompletion,
@@ -25,20 +24,20 @@ import type { SchedulerConfig } from '../../../domain/config.ts';
 import type { Snapshot } from '../../../domain/snapshot.ts';
 import { windowEndMs } from '../../../stages/scale/window.ts';
 import { faultOf } from '../errors.ts';
-import { tokenOf } from '../fleet/marks.ts';
+import { tokenOf } from '../fleet/request-names.ts';
 import { body, bodyOf } from '../store/codec.ts';
 import { WINDOWS } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 
 const MINUTE_MS = 60_000;
 /**
- * A schedule fires within the minute after its time ("60-second precision", EventBridge Scheduler user guide); a cycle
- * takes seconds more.
+ * Lead of a schedule, ms. It fires within a minute after its time ("60-second precision", EventBridge Scheduler user
+ * guide), and a cycle takes some seconds.
  */
 const LEAD_MS = 2 * MINUTE_MS;
-/** Fired later than this it is of no use. At least 60 s, says the service. */
+/** Age after which an event is useless, s. The service's minimum is 60 s. */
 const MAX_AGE_S = 120;
-/** Nearer than this the cycle that runs now is the decision. */
+/** Time to a window's end below which the current cycle already decides, ms. */
 const NEAR_MS = 30_000;
 
 export interface WindowEndsParts {
@@ -51,11 +50,11 @@ export interface WindowEndsParts {
   readonly queue: string;
   /** Wall time. */
   readonly nowMs: () => number;
-  /** Told what could not be done. */
+  /** Called with failures. */
   readonly warn: (what: string, context: object) => void;
 }
 
-/** Ends of the windows of all instances of a picture, wall time; `speed` is engine seconds per wall second. */
+/** Ends of the windows of all instances in a snapshot, wall time. `speed`: engine seconds per wall second. */
 export function windowEndsOf(
   { nowMs, instances }: Pick<Snapshot, 'nowMs' | 'instances'>,
   config: SchedulerConfig,
@@ -76,8 +75,8 @@ export class WindowEnds {
   }
 
   /**
-   * Has a schedule before each of these instants, wall time, and no other. Never throws: the clock makes up for what
-   * fails.
+   * Keeps one schedule before each of these times (wall ms), and no others. Never throws: the clock makes up for
+   * failures.
    */
   async keep(endsMs: readonly number[]): Promise<void> {
     try {
@@ -108,7 +107,7 @@ export class WindowEnds {
     await table.write({ key: WINDOWS, set: { b: body([...known].sort((a, b) => a - b)) } });
   }
 
-  /** True when it is as it should be: made, or there already (`conflict`); removed, or gone by itself. */
+  /** True if the schedule is as wanted: made or already there (`conflict`); removed or already gone. */
   async #done(call: string, does: () => Promise<unknown>): Promise<boolean> {
     try {
       await does();
@@ -129,7 +128,7 @@ export class WindowEnds {
       new CreateScheduleCommand({
         Name,
         GroupName: group,
-        Description: 'Ebbtide looks again: windows of allocations end two minutes later.',
+        Description: 'Ebbtide wakes its cycle: windows of allocations end two minutes later.',
         ScheduleExpression: `at(${textOf(minute)}:00)`,
         ScheduleExpressionTimezone: 'UTC',
         FlexibleTimeWindow: { Mode: FlexibleTimeWindowMode.OFF },
@@ -153,5 +152,5 @@ export class WindowEnds {
 
 /** `2026-11-21T12:05` */
 const textOf = (minute: number): string => new Date(minute * MINUTE_MS).toISOString().slice(0, 16);
-/** A name takes letters, digits, `.`, `-` and `_`. */
+/** Name of a schedule: letters, digits, `.`, `-` and `_`. */
 const nameOf = (minute: number): string => `window-${textOf(minute).replace(':', '.')}`;

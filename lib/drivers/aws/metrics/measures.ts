@@ -1,4 +1,4 @@
-/** The numbers of metrics.ts, out of what a cycle has in its hands anyway: nothing is read for them but one counter. */
+/** Values of the metrics in metrics.ts. A cycle has them at hand, except for one counter that is read. */
 import { epochMs, lte, most, raw, seconds, secondsBetween, type EpochMs } from '../../../kernel/units.ts';
 import { pInterruptedWithin } from '../../../domain/forecast.ts';
 import type { Instance } from '../../../domain/instance.ts';
@@ -6,7 +6,7 @@ import { isOver } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { InstanceView, Snapshot } from '../../../domain/snapshot.ts';
 import type { MarketForecast } from '../../../domain/forecasts.ts';
-import { usdPerHourOf, type PurchaseOption } from '../../../domain/pool.ts';
+import { usdPerHourOf, type PurchaseOption, onDemandUsdOf } from '../../../domain/pool.ts';
 import { driftOf, type Drift, type DriftRisk } from '../../../market/forecast/drift.ts';
 import type { Change, Store } from '../../../ports/store.ts';
 import type { KnownMarket } from '../compose/deployment.ts';
@@ -16,7 +16,7 @@ import { logger, measure } from '../lambda/stack.ts';
 
 const HOUR_S = seconds(3600);
 
-/** What was seen: the queue, what is held and what it costs. */
+/** Metrics of a snapshot: the queue, held instances and their cost. */
 export async function measureSnapshot(
   snapshot: Snapshot,
   { market, checkedMs }: KnownMarket,
@@ -38,19 +38,19 @@ export async function measureSnapshot(
     if (launchedMs === null) continue;
     const rate = priceOf(view, market, nowMs);
     rates.set(view.pool.option, (rates.get(view.pool.option) ?? 0) + rate);
-    // A reservation is paid for whether it is used or not: its use saves nothing.
-    onDemandRate += view.pool.option === 'reserved' ? rate : raw(view.pool.onDemandUsdPerHour);
+    // Reservations are paid for whether used or not, so their use saves nothing.
+    onDemandRate += view.pool.option === 'reserved' ? rate : onDemandUsdOf(view.pool);
     accruedUsd += (rate * Math.max(0, raw(nowMs) - Math.max(raw(launchedMs), startOfDay(raw(nowMs))))) / 3_600_000;
   }
   for (const option of ['spot', 'on-demand'] as const) measure('spendRate', rates.get(option) ?? 0, option);
-  // Most deployments have none of it.
+  // Reserved capacity is rare, so its metric is written only if there is some.
   const reservedRate = rates.get('reserved');
   if (reservedRate !== undefined) measure('spendRate', reservedRate, 'reserved');
   measure('onDemandRate', onDemandRate);
   measure('spentToday', (await spent.on(raw(nowMs))) + accruedUsd);
 }
 
-/** Held jobs: nothing is written of a deployment that holds none. */
+/** Number of held jobs; not written while there are none. */
 export function measureHeldJobs(now: number, before: number): void {
   if (now + before > 0) measure('heldJobs', now);
 }
@@ -58,10 +58,7 @@ export function measureHeldJobs(now: number, before: number): void {
 const priceOf = ({ instance, pool }: InstanceView, market: KnownMarket['market'], nowMs: EpochMs): number =>
   usdPerHourOf(pool, market.quote(instance.pool, nowMs));
 
-/**
- * Interruptions that are expected of the held spot instances within an hour, and what the model was to answer and did
- * not.
- */
+/** Expected interruptions of held spot instances within an hour, and questions that the model did not answer. */
 export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): void {
   let expected = 0;
   for (const { pool, instance } of snapshot.instances.values()) {
@@ -79,7 +76,7 @@ export function measureForecast(snapshot: Snapshot, forecast: MarketForecast): v
   }
 }
 
-/** The same store; what its commits bring to an end is measured once they are durable. */
+/** Store that also measures its commits, once they are durable. */
 export function measuredStore(store: Store, spent: Spent): Store {
   const commit: Store['commit'] = async (token, changes) => {
     await store.commit(token, changes);
@@ -90,10 +87,7 @@ export function measuredStore(store: Store, spent: Spent): Store {
   });
 }
 
-/**
- * One line for each job, and one for what nobody used: a commit that is made again may say it twice; the ledger is what
- * is exact.
- */
+/** One log line per job, and one for unused capacity. A repeated commit may log twice; the ledger is exact. */
 function booked(rows: readonly LedgerRow[]): object[] {
   const byJob = Map.groupBy(rows, (row) => row.job);
   const sum = (of: readonly LedgerRow[], kind?: LedgerRow['kind']): number =>
@@ -103,15 +97,15 @@ function booked(rows: readonly LedgerRow[]): object[] {
     usd: sum(of),
     workUsd: sum(of, 'work'),
     wastedUsd: sum(of, 'wasted'),
+    speculativeUsd: sum(of, 'speculative'),
     idleUsd: sum(of, 'idle'),
   }));
 }
 
 /**
- * What was forecast of a spot instance, once, when its bill is settled. Summed over instances that ended, what came
- * less what was expected has mean 0 where forecasts are right, whatever ended them (lib/market/forecast/drift.ts). By
- * pool, and capacity and price apart, the log has it: pools have no bound, and each number of every risk would be a
- * series that is paid for.
+ * Forecast of a spot instance against its end, once, when its bill is settled. If forecasts are right, observed less
+ * expected interruptions sum to a mean of 0 over ended instances, whatever ended them (lib/market/forecast/drift.ts).
+ * Pools, and capacity and price apart, are in the log only. Pools have no bound, and each further metric costs money.
  */
 function measureHeld(instance: Instance): void {
   const { endedMs, costUsd, forecast, pool } = instance;
@@ -126,8 +120,8 @@ function measureHeld(instance: Instance): void {
 }
 
 /**
- * The risks apart: they are forecast as independent ones, so that their hazards add up. Nothing where that of capacity
- * was not kept.
+ * Drift by risk. The forecast treats the risks as independent, so their hazards add up. Nothing if the capacity risk
+ * was not stored.
  */
 const apart = (any: Drift, capacity: Drift): object =>
   capacity.instances === 0

@@ -1,91 +1,86 @@
 /**
- * The numbers that a deployment publishes to CloudWatch: the Lambdas emit them (embedded metric format), the dashboard
- * and the alarms of lib/infra read them. Names are here and nowhere else, so that a graph cannot ask for what nobody
- * writes.
+ * Metrics of a deployment in CloudWatch. Lambdas emit them (embedded metric format); the dashboard and alarms of
+ * lib/infra read them. Their names are only here, so that no graph asks for a missing one.
  *
- * Every metric has the dimension `service`, the deployment's name (Powertools sets it); those with `by` have one more.
- * CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month): hence a short
- * list, no dimension without bound (owner, job, pool), and nothing that is written while there is nothing to do.
+ * Every metric has the dimension `service`, the deployment's name (Powertools sets it). Metrics with `by` have one
+ * more. CloudWatch bills each name and dimension value per hour in which it was written (0.30 USD a month). So the list
+ * is short, no dimension is unbounded (owner, job, pool), and nothing is written without work.
  */
 export const METRIC_NAMESPACE = 'Ebbtide';
 
-/** The message of the log's lines that say what was booked on a job; the dashboard sums them. */
+/** Message of log lines with the cost of a job; the dashboard sums them. */
 export const BOOKED = 'booked';
 
-/**
- * The message of the log's lines that say of an instance that ended what was forecast of it; the dashboard sums them by
- * pool.
- */
+/** Message of log lines with the forecast of an ended instance; the dashboard sums them by pool. */
 export const HELD = 'held';
 
-/** Dimension that every metric has; its value is POWERTOOLS_SERVICE_NAME. */
+/** Dimension of every metric. Its value is POWERTOOLS_SERVICE_NAME. */
 export const SERVICE_DIMENSION = 'service';
 
 export interface MetricFacts {
   readonly name: string;
-  /** As CloudWatch calls units; money has none. */
+  /** Unit in CloudWatch's words; money has none. */
   readonly unit: 'Count' | 'Seconds' | 'Milliseconds' | 'None';
-  /** A further dimension, of few values. */
+  /** Further dimension with few values. */
   readonly by?: 'option';
-  /** The Lambda that writes it. */
+  /** Lambda that writes it. */
   readonly from: string;
   readonly about: string;
 }
 
 export const METRICS = {
-  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'look', about: 'Tasks that wait, at the last look.' },
-  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'look', about: 'Tasks that run, at the last look.' },
-  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'look', about: 'Instances that are held.' },
+  queueDepth: { name: 'QueueDepth', unit: 'Count', from: 'snapshot', about: 'Waiting tasks at the last snapshot.' },
+  runningTasks: { name: 'RunningTasks', unit: 'Count', from: 'snapshot', about: 'Running tasks at the last snapshot.' },
+  liveInstances: { name: 'LiveInstances', unit: 'Count', from: 'snapshot', about: 'Held instances.' },
   heldJobs: {
     name: 'HeldJobs',
     unit: 'Count',
-    from: 'look',
-    about: 'Jobs that are held because no decision could be made on them; written while there are any, and once after.',
+    from: 'snapshot',
+    about: 'Held jobs, on which no decision could be made. Written while there are any, and once after.',
   },
   priceAge: {
     name: 'PriceAge',
     unit: 'Seconds',
-    from: 'look',
+    from: 'snapshot',
     about: 'Age of the newest price check when a decision used it.',
   },
   reservationsUnusable: {
     name: 'ReservationsUnusable',
     unit: 'Count',
     from: 'prices',
-    about:
-      'Capacity reservations of the configuration that cannot be used: all of them where EC2 does not say what they are.',
+    about: 'Unusable capacity reservations of the configuration: all of them if EC2 does not describe them.',
   },
   spendRate: {
     name: 'SpendRate',
     unit: 'None',
     by: 'option',
-    from: 'look',
-    about: 'USD per hour that the held instances cost now, by purchase option.',
+    from: 'snapshot',
+    about: 'Current USD per hour of held instances, by purchase option.',
   },
   onDemandRate: {
     name: 'OnDemandRate',
     unit: 'None',
-    from: 'look',
+    from: 'snapshot',
     about: 'USD per hour that the same instances would cost on demand.',
   },
   spentToday: {
     name: 'SpentToday',
     unit: 'None',
-    from: 'look',
+    from: 'snapshot',
     about: 'USD spent on instances since midnight UTC, running ones included.',
   },
   cycleFaults: {
     name: 'CycleFaults',
     unit: 'Count',
     from: 'observe',
-    about: 'Executions of the cycle that failed, were not heard of any more, or could not be started.',
+    about: 'Executions of the cycle that failed, died, or could not be started.',
   },
-  cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From look to confirm.' },
+  cycleTime: { name: 'CycleTime', unit: 'Milliseconds', from: 'confirm', about: 'From snapshot to confirm.' },
   solverGap: {
     name: 'SolverGap',
     unit: 'None',
     from: 'solve',
-    about: 'Dollars that the plan may leave on the table, as a fraction of its value; 0 is proven best.',
+    about: 'Bound on the value that the plan may miss, as a fraction of its value; 0 is proven optimal.',
   },
   jobsInTime: { name: 'JobsInTime', unit: 'Count', from: 'confirm', about: 'Jobs that ended in time.' },
   jobsLate: { name: 'JobsLate', unit: 'Count', from: 'confirm', about: 'Jobs that ended late or were given up.' },
@@ -105,52 +100,50 @@ export const METRICS = {
     name: 'ModelsRefused',
     unit: 'Count',
     from: 'forecast',
-    about: 'Forecasts made without the trained model that is deployed, because it cannot be used.',
+    about: 'Forecasts without the deployed trained model, because it is unusable.',
   },
   bidsByHistory: {
     name: 'BidsByHistory',
     unit: 'Count',
     from: 'forecast',
-    about: 'Bids that the trained model was to answer and history did, as where a price was not reported for long.',
+    about: 'Bids that history answered in place of the trained model, for example after a long time without a price.',
   },
   interruptions: {
     name: 'Interruptions',
     unit: 'Count',
     from: 'observe',
-    about: 'Spot instances that EC2 announced to take back.',
+    about: 'Interruption warnings of EC2 for spot instances.',
   },
   endedExpected: {
     name: 'EndedExpected',
     unit: 'Count',
-    from: 'look',
-    about:
-      'Of spot instances that ended: interruptions that the forecasts they were bought by expected while they were held.',
+    from: 'snapshot',
+    about: 'Interruptions of ended spot instances that their forecasts at purchase expected.',
   },
   endedInterrupted: {
     name: 'EndedInterrupted',
     unit: 'Count',
-    from: 'look',
-    about: 'Of the same instances: those that an interruption ended.',
+    from: 'snapshot',
+    about: 'Ended spot instances that were interrupted.',
   },
   effectsDenied: {
     name: 'EffectsDenied',
     unit: 'Count',
     from: 'act',
-    about:
-      'Launches, starts, stops and releases that AWS denied for a right, or a part of the deployment, that is missing.',
+    about: 'Launches, starts, stops and releases that AWS denied: a right or a part of the deployment is missing.',
   },
   launchesInvalid: {
     name: 'LaunchesInvalid',
     unit: 'Count',
     from: 'act',
-    about: 'Launches that EC2 refused as invalid: no other time or pool mends them.',
+    about: 'Launches that EC2 refused as invalid. No other time or pool helps.',
   },
   leakedInstances: {
     name: 'LeakedInstances',
     unit: 'Count',
     from: 'sweep',
     about:
-      'Instances that nobody wants and that cost money: with the deployment’s tag, but unknown to its store (each is ended), or refused by EC2 to be ended.',
+      'Unwanted instances that cost money: those with the deployment’s tag that its store does not know (each is ended), and those that EC2 refuses to end.',
   },
 } as const satisfies Record<string, MetricFacts>;
 

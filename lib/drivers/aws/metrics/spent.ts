@@ -3,16 +3,15 @@ import { spentKey } from '../store/keys.ts';
 import type { Table } from '../store/dynamo-table.ts';
 
 const DAY_MS = 86_400_000;
-/** Kept for a month: graphs of CloudWatch hold what lies longer ago. */
+/** Days that sums are kept; graphs of CloudWatch show older ones. */
 const KEEP_DAYS = 31;
 
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 const keyOf = (day: number) => spentKey(new Date(day * DAY_MS).toISOString().slice(0, 10));
 
 /**
- * What instances that have ended cost, summed by the day (UTC) of their end: for a graph and an alarm, so that no
- * ledger is read for them. A commit that is not answered and made again may be counted twice; the ledger is what is
- * exact.
+ * Cost of ended instances by the day (UTC) of their end, for a graph and an alarm, so that no ledger is read. A
+ * repeated commit may count twice; the ledger is exact.
  */
 export class Spent {
   readonly #table: Pick<Table, 'add' | 'get'>;
@@ -33,5 +32,5 @@ export class Spent {
   }
 }
 
-/** Midnight (UTC) before. */
+/** Midnight (UTC) before this time. */
 export const startOfDay = (ms: number): number => dayOf(ms) * DAY_MS;

@@ -1,27 +1,26 @@
 /**
- * Whether somebody has rights, by IAM's own word: it evaluates the policies, the permission boundary and those of the
- * organisation without doing anything.
- * https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
+ * Rights of a user or role by IAM's simulation. It evaluates policies, the permission boundary and the organisation's
+ * policies without doing anything. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
  *
- * Asked is the right on any resource (`*`). A policy that gives it on particular ones only, or under conditions,
- * answers no: so a right that nobody gives is said with these words, and one that hangs on a condition that cannot be
- * known is only noted.
+ * The question is about any resource (`*`). Policies that grant a right on some resources only, or under conditions,
+ * give the answer "no". So a denied right is reported with these words. A right under an unknown condition is only a
+ * note.
  */
 import type { Issue } from '../../../kernel/errors.ts';
 import { askQuery, textOf, wordsOf, type Caller } from './asking.ts';
 import type { Findings } from './findings.ts';
 
 export interface Asking {
-  /** IAM user or role. */
+  /** ARN of an IAM user or role. */
   readonly principal: string;
-  /** What messages call it. */
+  /** Name of the principal in messages. */
   readonly who: string;
   readonly actions: readonly string[];
-  /** What to do where some are lacking. */
+  /** Advice if rights are missing. */
   readonly fix: string;
 }
 
-/** One region has IAM, wherever else something is deployed: conditions on the region see that one. */
+/** Only region of IAM: conditions on the region see it, wherever the deployment is. */
 const REGION_OF_IAM = 'us-east-1';
 const MAX_PAGES = 10;
 
@@ -32,10 +31,10 @@ const SAID: Readonly<Record<Exclude<Verdict, 'allowed'>, string>> = {
   organisation: 'a policy of your organisation does not allow it',
   boundary: 'the permission boundary does not allow it',
   'not-given': 'no policy allows it on all resources',
-  depends: 'it hangs on conditions that are not known before',
+  depends: 'it depends on conditions that are unknown before',
 };
 
-/** Adds what is lacking. That IAM may not be asked is a note. */
+/** Adds missing rights. If IAM may not be asked, that is a note. */
 export async function askRights(caller: Caller, asking: Asking, { failures, notes }: Findings): Promise<void> {
   const { principal, who, actions, fix } = asking;
   const verdicts = new Map<string, Verdict>();
@@ -45,7 +44,7 @@ export async function askRights(caller: Caller, asking: Asking, { failures, note
     if (names.length === 0) continue;
     const refused = await simulated(caller, { principal, names, region }, verdicts);
     if (refused === null) continue;
-    const message = `its rights could not be asked (iam:SimulatePrincipalPolicy): ${refused}; what it lacks is said by CloudFormation, during the deployment`;
+    const message = `its rights could not be asked (iam:SimulatePrincipalPolicy): ${refused}; CloudFormation reports missing rights during the deployment`;
     notes.push({ at: who, message });
     return;
   }
@@ -56,7 +55,7 @@ export async function askRights(caller: Caller, asking: Asking, { failures, note
   }
 }
 
-/** Null, or why nothing was answered. */
+/** Null, or the reason why nothing was answered. */
 async function simulated(
   caller: Caller,
   of: { readonly principal: string; readonly names: readonly string[]; readonly region: string },
@@ -83,7 +82,7 @@ async function simulated(
   return null;
 }
 
-/** The results, each without the lists within it but for the keys that were missing. */
+/** Results, each without its inner lists but with the missing keys. */
 const resultsIn = (xml: string): string[] =>
   xml
     .replace(/<(ResourceSpecificResults|MatchedStatements|EvalDecisionDetails)>.*?<\/\1>/gs, '')

@@ -1,6 +1,6 @@
 /**
- * Questions to services of AWS of which nothing else here needs a client: a request or two each do not warrant four
- * packages. Requests are signed by the library that signs them everywhere else (Signature Version 4).
+ * Signed requests to AWS services without an SDK client here. One or two requests per service do not justify four
+ * packages. Signatures are Version 4, by the SDK's own library.
  */
 import { Hash } from '@smithy/core/serde';
 import { HttpRequest } from '@smithy/core/transport';
@@ -10,7 +10,7 @@ import { EbbError } from '../../../kernel/errors.ts';
 export interface Keys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of those that end. */
+  /** Token of temporary credentials. */
   readonly sessionToken?: string;
 }
 
@@ -21,38 +21,39 @@ export interface Caller {
 
 type Service = 'sts' | 'iam' | 'ssm' | 'servicequotas' | 'cloudformation' | 'lambda';
 
-/** What a service answered: its text, and the name of the error where it is one. */
+/** Answer of a service: its text, and the name of an error. */
 export interface Said {
   readonly status: number;
   readonly text: string;
-  /** Such as `AccessDenied`; null where the status is below 300. */
+  /** Name such as `AccessDenied`; null for a status below 300. */
   readonly error: string | null;
   readonly message: string;
 }
 
 /**
- * "Service endpoints" of each service in the AWS General Reference; IAM has one for all regions, signed for us-east-1.
+ * Address and signing region ("Service endpoints" in the AWS General Reference). IAM has one endpoint for all regions,
+ * signed for us-east-1.
  */
 function placeOf(service: Service, region: string): { readonly url: URL; readonly region: string } {
   const name = service === 'servicequotas' ? 'SERVICE_QUOTAS' : service.toUpperCase();
-  // "Service-specific endpoints", AWS SDKs and Tools reference: as the clients have it.
+  // Endpoint overrides as in the SDK ("Service-specific endpoints", AWS SDKs and Tools reference).
   const own = process.env[`AWS_ENDPOINT_URL_${name}`] ?? process.env['AWS_ENDPOINT_URL'];
   if (service === 'iam') return { url: new URL(own ?? 'https://iam.amazonaws.com/'), region: 'us-east-1' };
   return { url: new URL(own ?? `https://${service}.${region}.amazonaws.com/`), region };
 }
 
-/** One call of a Query API (`Action=...`). */
+/** Call of a Query API (`Action=...`). */
 export const askQuery = (caller: Caller, service: Service, form: Readonly<Record<string, string>>): Promise<Said> =>
   ask(caller, service, {
     body: new URLSearchParams(form).toString(),
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   });
 
-/** One question to an API that is asked by paths. */
+/** Call of a REST API. */
 export const askPath = (caller: Caller, service: Service, path: string): Promise<Said> =>
   ask(caller, service, { method: 'GET', path, headers: {} });
 
-/** One call of a JSON API, by its target. */
+/** Call of a JSON API, by its target. */
 export const askJson = (caller: Caller, service: Service, target: string, input: object): Promise<Said> =>
   ask(caller, service, {
     body: JSON.stringify(input),
@@ -100,17 +101,17 @@ async function ask(caller: Caller, service: Service, question: Question): Promis
   return { status: answer.status, text, ...(answer.ok ? { error: null, message: '' } : faultIn(text, answer.status)) };
 }
 
-export const wordsOf = ({ error, message }: Said): string => `${error ?? 'no answer that is understood'}: ${message}`;
+export const wordsOf = ({ error, message }: Said): string => `${error ?? 'no readable answer'}: ${message}`;
 
-/** Whether it was the right to ask that was lacking. */
+/** True if the right to ask was missing. */
 export const isDenied = ({ error }: Said): boolean =>
   /^(?:AccessDenied|AccessDeniedException|UnauthorizedOperation)$/.test(error ?? '');
 
-/** The text of an element that is there once, or at first. */
+/** Text of the first element with this name. */
 export const textOf = (name: string, xml: string): string | null =>
   new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? null;
 
-/** Query APIs say `<Code>` and `<Message>`, JSON APIs `__type` and `message`. */
+/** Fault in an answer. Query APIs have `<Code>` and `<Message>`, JSON APIs `__type` and `message`. */
 function faultIn(text: string, status: number): { readonly error: string; readonly message: string } {
   const [, type = `HTTP ${status}`] = /"__type"\s*:\s*"(?:[^"#]*#)?([^"]+)"/.exec(text) ?? [];
   const [, words = text.slice(0, 200)] = /"[Mm]essage"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? [];

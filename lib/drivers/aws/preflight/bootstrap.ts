@@ -1,22 +1,24 @@
 /**
- * What `cdk bootstrap` makes, and a deployment goes through: a version, roles to be taken, and a bucket for the code.
+ * Resources of `cdk bootstrap` that a deployment needs: a version, roles, and a bucket for the code.
  * https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
  */
 import { HeadBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { askJson, askQuery, isDenied, textOf, wordsOf, type Caller } from './asking.ts';
 import type { Findings } from './findings.ts';
 
-/** The CDK's own, if not told otherwise. */
+/** The CDK's default qualifier. */
 export const DEFAULT_QUALIFIER = 'hnb659fds';
-/** What the CDK's default synthesizer asks for ("Bootstrap template version history": deployments of CDK v2). */
+/**
+ * Version that the CDK's default synthesizer requires ("Bootstrap template version history": deployments of CDK v2).
+ */
 const LEAST_VERSION = 6;
-/** The least that AWS gives. */
+/** Shortest session that AWS grants, s. */
 const KEYS_LAST_S = 900;
 
 export interface Bootstrap {
   readonly qualifier: string;
   readonly account: string;
-  /** `aws`, or one of its siblings such as `aws-cn`. */
+  /** `aws`, or another partition such as `aws-cn`. */
   readonly partition: string;
   readonly region: string;
 }
@@ -31,8 +33,8 @@ export const roleArn = (name: RoleName, of: Bootstrap): string => arnOf(of, role
 const commandOf = ({ account, region }: Bootstrap): string => `npx cdk bootstrap aws://${account}/${region}`;
 
 /**
- * The version that it has: the parameter by which the CDK and the templates know it. `unknown` where it may not be
- * read. A version that is too old is found to be a failure.
+ * Version of the bootstrap, from the parameter that CDK and templates read; `unknown` if unreadable. A version that is
+ * too old is a failure.
  */
 export async function bootstrapVersion(
   callers: readonly Caller[],
@@ -61,14 +63,13 @@ export async function bootstrapVersion(
   return 'unknown';
 }
 
-/** Who has a role, or why it may not be taken. */
+/** Credentials of a role, or the reason why it cannot be assumed. */
 export type Taken = Caller | { readonly why: string };
 export type TakenRoles = ReadonlyMap<RoleName, Taken>;
 
 /**
- * The roles that the command line takes: without those that deploy and put the code into the bucket it fails. The one
- * that looks up is wanted where something is looked up. To take a role is to be given keys, which are thrown away when
- * all has been asked.
+ * Roles that the command line assumes. Without those that deploy and publish files it fails. The lookup role is needed
+ * only if something is looked up. Assuming a role gives keys, which are dropped after the questions.
  */
 export async function takeRoles(caller: Caller, of: Bootstrap, isLookedUp: boolean): Promise<TakenRoles> {
   const wanted: RoleName[] = ['deploy', 'file-publishing', ...(isLookedUp ? (['lookup'] as const) : [])];
@@ -77,7 +78,7 @@ export async function takeRoles(caller: Caller, of: Bootstrap, isLookedUp: boole
   return roles;
 }
 
-/** Takes a role: keys that last for a quarter of an hour. */
+/** Assumes a role, with keys for a quarter of an hour. */
 export async function taken(caller: Caller, RoleArn: string): Promise<Taken> {
   const form = { RoleArn, RoleSessionName: 'ebbtide-preflight', DurationSeconds: String(KEYS_LAST_S) };
   const said = await askQuery(caller, 'sts', { Action: 'AssumeRole', Version: '2011-06-15', ...form });
@@ -90,13 +91,15 @@ export async function taken(caller: Caller, RoleArn: string): Promise<Taken> {
   return { region: caller.region, credentials: () => Promise.resolve(keys) };
 }
 
-/** Null where it may not be taken. */
+/** Credentials of a role; null if it cannot be assumed. */
 export function callerAs(role: RoleName, roles: TakenRoles): Caller | null {
   const got = roles.get(role);
   return got === undefined || 'why' in got ? null : got;
 }
 
-/** What cannot be taken. Where nobody may look up, the command line does so with your own rights. */
+/**
+ * Findings about roles that cannot be assumed. Without the lookup role, the command line uses the person's own rights.
+ */
 export function sayUntaken(roles: TakenRoles, of: Bootstrap, { failures, notes }: Findings): void {
   for (const [role, got] of roles) {
     if (!('why' in got)) continue;
@@ -106,7 +109,7 @@ export function sayUntaken(roles: TakenRoles, of: Bootstrap, { failures, notes }
   }
 }
 
-/** Deleted by hand, it is not made again by another `cdk bootstrap`. */
+/** Check of the bucket. After a manual deletion another `cdk bootstrap` does not make it again. */
 export async function lookForBucket(publishing: Caller, of: Bootstrap, { failures, notes }: Findings): Promise<void> {
   const bucket = `cdk-${of.qualifier}-assets-${of.account}-${of.region}`;
   const s3 = new S3Client({ region: publishing.region, credentials: publishing.credentials });
@@ -124,7 +127,7 @@ export async function lookForBucket(publishing: Caller, of: Bootstrap, { failure
   }
 }
 
-/** With whose rights CloudFormation makes everything. Nobody but CloudFormation can take this role. */
+/** Role with which CloudFormation makes everything. Only CloudFormation can assume it. */
 export async function executionRole(
   caller: Caller,
   of: Bootstrap,
@@ -137,6 +140,6 @@ export async function executionRole(
     failures.push({ at: RoleName, message: `is not there: run \`${commandOf(of)}\` again` });
     return 'absent';
   }
-  if (!isDenied(said)) notes.push({ at: RoleName, message: `could not be looked at: ${wordsOf(said)}` });
+  if (!isDenied(said)) notes.push({ at: RoleName, message: `could not be read: ${wordsOf(said)}` });
   return 'unknown';
 }

@@ -1,8 +1,8 @@
 import type { Issue } from '../../../kernel/errors.ts';
 
 export interface Findings {
-  /** Each would fail the deployment, or leave it unable to buy anything. */
+  /** Faults that would fail the deployment, or leave it unable to buy. */
   readonly failures: Issue[];
-  /** What a person should know, and what could not be asked: that is not passed. */
+  /** Remarks for people, and questions without an answer: those do not count as passed. */
   readonly notes: Issue[];
 }

@@ -1,7 +1,7 @@
 /**
- * Whether the function that launches may do so, once it is there: by a dry run as its own role, where that can be
- * taken; else by IAM's word on the role's policies; else it is said what to look at. The role trusts the Lambda service
- * alone, so that taking it needs a trust that somebody has added. Nothing is launched.
+ * Check that the launching function may launch, once it exists. Best by a dry run as its own role, else by IAM's
+ * simulation of the role's policies, else advice what to check by hand. The role trusts only the Lambda service, so the
+ * dry run needs an added trust. Nothing is launched.
  */
 import { EC2Client, RunInstancesCommand, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { faultOf } from '../errors.ts';
@@ -11,28 +11,31 @@ import { taken } from './bootstrap.ts';
 import type { Findings } from './findings.ts';
 
 export interface Deployed {
-  /** The deployment's name. */
+  /** Name of the deployment. */
   readonly name: string;
   readonly account: string;
   readonly partition: string;
-  /** A type that the region has; none: no dry run is made. */
+  /** Type that the region offers; absent: no dry run. */
   readonly type: string | undefined;
-  /** One that the configuration names; absent: the VPC is made with the deployment, or is the default one. */
+  /** Subnet in the configuration; absent: the VPC is the deployment's or the default one. */
   readonly subnet: string | undefined;
-  /** Where EC2 is asked, for a stand-in. */
+  /** Endpoint of EC2, for a test server. */
   readonly endpoint?: string | undefined;
 }
 
-/** What the act function launches with. */
+/** Resources with which the act function launches. */
 interface Parts {
   readonly role: string;
   readonly template: string;
   readonly securityGroup: string;
-  /** Null: that of a default VPC, which is not the stack's. The role may launch into the deployment's subnets alone. */
+  /**
+   * Null: the subnet belongs to a default VPC, not to the stack. The role may launch only into the deployment's
+   * subnets.
+   */
   readonly subnet: string | null;
 }
 
-/** Of a deployment that is not there yet nothing is asked. */
+/** Does nothing before the first deployment. */
 export async function functionMayLaunch(caller: Caller, of: Deployed, found: Findings): Promise<void> {
   const parts = await partsOf(caller, of, found);
   if (parts === null) return;
@@ -46,13 +49,13 @@ export async function functionMayLaunch(caller: Caller, of: Deployed, found: Fin
 
 const AT = 'launches by the act function';
 
-/** Null: there is no deployment, or it may not be looked at, which is noted. */
+/** Null: there is no deployment, or it cannot be read, which is noted. */
 async function partsOf(caller: Caller, { name, subnet }: Deployed, { notes }: Findings): Promise<Parts | null> {
   const StackName = mainStackName(name);
   const form = { Action: 'DescribeStackResources', Version: '2010-05-15', StackName };
   const said = await askQuery(caller, 'cloudformation', form);
   if (said.error !== null) {
-    // "Stack with id Ebbtide does not exist".
+    // Error "Stack with id Ebbtide does not exist".
     if (said.error === 'ValidationError' && said.message.includes('does not exist')) return null;
     const what = isDenied(said) ? ' (cloudformation:DescribeStackResources)' : '';
     notes.push({ at: AT, message: `whether ${StackName} is deployed could not be asked${what}: ${wordsOf(said)}` });
@@ -75,7 +78,7 @@ async function partsOf(caller: Caller, { name, subnet }: Deployed, { notes }: Fi
   return null;
 }
 
-/** As EC2 launches for a fleet: from the template, with the deployment's tag. */
+/** Dry run of a launch as in a fleet: from the template, with the deployment's tag. */
 async function byDryRun(
   role: Caller,
   { of, parts, subnet }: { readonly of: Deployed; readonly parts: Parts; readonly subnet: string },
@@ -146,7 +149,7 @@ async function bySimulation(
     notes.push({ at: AT, message });
     return;
   }
-  // Each resource has a result of its own below that of the action.
+  // Results per resource, within the result of the action.
   const refused = (said.text.match(/<EvalResourceName>[^<]*<\/EvalResourceName>\s*<EvalResourceDecision>[^<]*</g) ?? [])
     .filter((result) => !result.includes('<EvalResourceDecision>allowed<'))
     .map((result) => textOf('EvalResourceName', result) ?? '');

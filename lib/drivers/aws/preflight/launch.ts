@@ -1,31 +1,30 @@
 /**
- * Whether a launch would be let through, by EC2's own word: a dry run checks rights and starts nothing. It has the
- * rights of whoever asks, and not those of the function that launches, which is not there yet: but what an organisation
- * forbids, such as types, purchase options or regions, it forbids them all.
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (DryRun)
+ * Check of a launch by EC2's dry run, which checks rights and starts nothing. It runs with the caller's rights, because
+ * the launching function does not exist yet. What an organisation forbids, such as types, purchase options or regions,
+ * it forbids for both. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html (DryRun)
  */
 import { RunInstancesCommand, type EC2Client, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { faultOf } from '../errors.ts';
 import type { Findings } from './findings.ts';
 
 export interface Launching {
-  /** One of each family. */
+  /** One type per family. */
   readonly types: readonly string[];
-  /** Public parameter that names the image of the architecture. */
+  /** Public parameter with the image id of the architecture. */
   readonly imageParameter: string;
-  /** Where there is one already; else EC2 takes one of the default VPC. */
+  /** Existing subnet; absent: EC2 takes one of the default VPC. */
   readonly subnet?: string | undefined;
 }
 
 type Launched = 'allowed' | { readonly is: 'forbidden' | 'not-asked'; readonly said: string };
 
 /**
- * "with an explicit deny in a service control policy", "because no resource control policy allows ...": the messages
- * name the kind.
+ * Denials by an organisation: "with an explicit deny in a service control policy", "because no resource control policy
+ * allows ...".
  */
 const OF_ORGANISATION = /(?:service|resource) control policy/;
 
-/** Once on demand, and of each family on spot, as most is bought. */
+/** Dry runs: one on demand, and one per family on spot, which most purchases are. */
 export async function tryLaunches(client: EC2Client, of: Launching, found: Findings): Promise<void> {
   const [any] = of.types;
   if (any === undefined) return;
@@ -73,7 +72,7 @@ async function launched(client: EC2Client, request: RunInstancesCommandInput): P
   } catch (error) {
     const { name, message } = error as Error;
     if (name === 'DryRunOperation') return 'allowed';
-    // The rest of the message is encoded, and is for those who may decode it.
+    // Message without its encoded part, which only some may decode.
     const said = message.replace(/\s*Encoded authorization failure message:.*$/s, '');
     if (faultOf(error) === 'denied' && OF_ORGANISATION.test(said)) return { is: 'forbidden', said };
     return { is: 'not-asked', said: `${name}: ${said}` };

@@ -1,7 +1,7 @@
 /**
- * What CloudFormation does to make each kind of resource of the templates: the actions of the "create" handlers in the
- * schemas of CloudFormation's resource types, and of the Service Authorization Reference for types whose schema names
- * none. Without what only reads, and without what the templates do not ask for (keys of KMS, imports, ...).
+ * Actions of CloudFormation to make each kind of resource in the templates. Source: "create" handlers in the schemas of
+ * CloudFormation's resource types, or the Service Authorization Reference for types whose schema names none. Reads are
+ * left out, and so are features that the templates do not use (keys of KMS, imports, ...).
  */
 type Needs = Readonly<Record<string, readonly string[]>>;
 
@@ -61,14 +61,14 @@ const NEW_VPC: Needs = {
 const TOKENS: Needs = { 'AWS::ApiGateway::Authorizer': ['apigateway:POST'] };
 const MAIL: Needs = { 'AWS::SNS::Subscription': ['sns:Subscribe'] };
 
-/** What the configuration decides of it. */
+/** Settings that decide which resources are made. */
 export interface Made {
   readonly vpc: unknown;
   readonly auth: 'iam' | 'jwt';
   readonly alarmEmail?: string | undefined;
 }
 
-/** By type of resource. */
+/** Actions by resource type. */
 export const neededBy = ({ vpc, auth, alarmEmail }: Made): Needs => ({
   ...ALWAYS,
   ...(vpc === 'new' ? NEW_VPC : {}),
@@ -76,10 +76,7 @@ export const neededBy = ({ vpc, auth, alarmEmail }: Made): Needs => ({
   ...(alarmEmail === undefined ? {} : MAIL),
 });
 
-/**
- * What `cdk bootstrap` does with the rights of whoever runs it ("Permissions needed to bootstrap", AWS CDK developer
- * guide).
- */
+/** Actions of `cdk bootstrap` with the caller's rights ("Permissions needed to bootstrap", AWS CDK developer guide). */
 export const TO_BOOTSTRAP: readonly string[] = [
   'cloudformation:CreateChangeSet',
   'cloudformation:DescribeStacks',

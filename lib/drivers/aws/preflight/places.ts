@@ -1,4 +1,4 @@
-/** Which zones and subnets a configuration means in a region: what CloudFormation and the CDK would find there. */
+/** Zones and subnets of a configuration in a region, as CloudFormation and the CDK would find them. */
 import {
   DescribeAvailabilityZonesCommand,
   DescribeSubnetsCommand,
@@ -13,7 +13,7 @@ export type VpcChoice = 'new' | 'default' | { readonly id: string; readonly subn
 
 export type Places = Omit<AskedInput, 'Families' | 'Reservations'>;
 
-/** Throws `usage` where there is no such place. Faults of EC2 are thrown as they are. */
+/** Throws `usage` if the place does not exist. Faults of EC2 are thrown unchanged. */
 export async function placesOf(
   client: EC2Client,
   { vpc, zones }: { readonly vpc: VpcChoice; readonly zones: number },
@@ -42,7 +42,7 @@ async function zonesOfDefault(client: EC2Client): Promise<string[]> {
   });
 }
 
-/** As "Fn::GetAZs" has it: zones with a default subnet, unless none has. */
+/** Zones as in "Fn::GetAZs": those with a default subnet, unless no zone has one. */
 async function zonesOfRegion(client: EC2Client): Promise<string[]> {
   const withSubnet = await zonesOfSubnets(client, { Name: 'default-for-az', Values: ['true'] });
   if (withSubnet.length > 0) return withSubnet;

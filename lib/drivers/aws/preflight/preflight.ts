@@ -1,9 +1,9 @@
 /**
- * What would stop a deployment, or its first launch, asked before anything is made: `npm run preflight`. Changes
- * nothing. Each finding names the key, the right or the quota, and what to do. What could not be asked is a note, and
- * never taken as good.
+ * Preflight (`npm run preflight`): faults that would stop a deployment or its first launch, found before anything is
+ * made. Changes nothing. Each finding names the key, right or quota, and the remedy. An unanswered question is a note
+ * and does not count as passed.
  *
- * What the region offers is asked with the code of the deployment itself, which asks it in its first seconds
+ * Offers of the region are checked by the code that the deployment runs in its first seconds
  * (lib/drivers/aws/deploying/offers.ts).
  */
 import type { EC2Client } from '@aws-sdk/client-ec2';
@@ -34,9 +34,9 @@ import { askRights } from './asked-rights.ts';
 const QUOTAS = { 'L-34B43A08': 'spot', 'L-1216C47A': 'on-demand' } as const;
 const SPOT_ROLE = 'AWSServiceRoleForEC2Spot';
 
-/** As the configuration has it (lib/infra/config.ts). */
+/** Part of the configuration (lib/infra/config.ts). */
 export interface Configured extends Made {
-  /** Absent: any. */
+  /** Absent: any account. */
   readonly account?: string | undefined;
   readonly vpc: VpcChoice;
   readonly zones: number;
@@ -51,11 +51,11 @@ export interface PreflightOptions {
   readonly caller: Caller;
   readonly ec2: EC2Client;
   readonly config: Configured;
-  /** Public parameter that names the image of instances. */
+  /** Public parameter with the image id of instances. */
   readonly imageParameter: string;
-  /** Of a bootstrap that has one of its own. */
+  /** Qualifier of a custom bootstrap. */
   readonly qualifier?: string | undefined;
-  /** Where EC2 is asked as another role, for a stand-in. */
+  /** Endpoint of EC2 under another role, for a test server. */
   readonly ec2Endpoint?: string | undefined;
 }
 
@@ -65,7 +65,7 @@ export interface Preflight {
   readonly notes: readonly Issue[];
 }
 
-/** Throws `aws.unavailable` where AWS cannot be reached; what it refuses is a finding. */
+/** Throws `aws.unavailable` if AWS cannot be reached. Refusals are findings. */
 export async function preflight(options: PreflightOptions): Promise<Preflight> {
   const { caller, config } = options;
   const found: Findings = { failures: [], notes: [] };
@@ -103,11 +103,11 @@ async function identityOf(caller: Caller, { failures }: Findings): Promise<Ident
   return null;
 }
 
-/** Of a VPC that was there before. */
+/** First subnet of an existing VPC. */
 const firstSubnet = ({ vpc }: Configured): string | undefined =>
   typeof vpc === 'object' ? Object.values(vpc.subnets)[0] : undefined;
 
-/** What can be bought, where, and whether a launch would be let through; a type that can. */
+/** Offers, places and dry runs of launches. Answers with an offered type. */
 async function capacity(
   { ec2, config, imageParameter }: PreflightOptions,
   found: Findings,
@@ -127,13 +127,13 @@ async function capacity(
     if (fault === null && !(error instanceof EbbError)) throw error;
     const { facts, message, code } = classify(error, 'asking what the region offers');
     if (code === 'usage' && fault !== 'denied') found.failures.push(...(facts.issues ?? []));
-    // Whoever deploys need not be allowed to look: the deployment asks itself.
+    // A person who deploys need not have these rights: the deployment asks again itself.
     else found.notes.push({ at: 'families, vpc', message: `could not be asked, the deployment will: ${message}` });
     return undefined;
   }
 }
 
-/** Of the CDK's roles, and of the person where there are none yet. */
+/** Rights of the CDK's roles, or of the person if there are no roles yet. */
 async function rights(options: PreflightOptions, { account, arn }: Identity, found: Findings): Promise<void> {
   const { caller, config, qualifier = DEFAULT_QUALIFIER } = options;
   const [, partition = 'aws'] = arn.split(':');
@@ -172,7 +172,7 @@ async function rightsToBootstrap(caller: Caller, arn: string, found: Findings): 
   await askRights(caller, { principal, who: 'your rights', actions: TO_BOOTSTRAP, fix }, found);
 }
 
-/** The user, or the role behind a session, whose name is without the path that its ARN has. Null: neither. */
+/** IAM principal: the user, or the role behind a session. A session's ARN lacks the role's path. Null: neither. */
 async function principalOf(caller: Caller, arn: string): Promise<string | null> {
   if (/:user\//.test(arn)) return arn;
   const RoleName = /:assumed-role\/([^/]+)\//.exec(arn)?.[1];
@@ -182,7 +182,7 @@ async function principalOf(caller: Caller, arn: string): Promise<string | null> 
 }
 
 /**
- * The first spot instance of an account needs it. The function that launches may have EC2 make it, unless an
+ * Service-linked role for an account's first spot instance. EC2 makes it for the launching function, unless an
  * organisation's policy forbids that.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
  */
@@ -193,7 +193,7 @@ async function spotRole(caller: Caller, { notes }: Findings): Promise<void> {
   if (said.error === 'NoSuchEntity') {
     const message = `is not there yet. The first launch has it made; where a policy of your organisation forbids that, no spot instance starts: run ${command} once`;
     notes.push({ at: SPOT_ROLE, message });
-  } else notes.push({ at: SPOT_ROLE, message: `could not be looked at (iam:GetRole): ${wordsOf(said)}` });
+  } else notes.push({ at: SPOT_ROLE, message: `could not be read (iam:GetRole): ${wordsOf(said)}` });
 }
 
 async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Findings): Promise<void> {
@@ -203,7 +203,7 @@ async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Fin
     const said = await askJson(caller, 'servicequotas', 'ServiceQuotasV20190624.GetServiceQuota', asked);
     const at = `EC2 quota ${code} (${option})`;
     if (said.error !== null) {
-      notes.push({ at, message: `could not be looked at (servicequotas:GetServiceQuota): ${wordsOf(said)}` });
+      notes.push({ at, message: `could not be read (servicequotas:GetServiceQuota): ${wordsOf(said)}` });
       continue;
     }
     const value = Number((JSON.parse(said.text) as { Quota?: { Value?: number } }).Quota?.Value);
@@ -220,20 +220,20 @@ async function quotas(caller: Caller, maxVcpus: number, { failures, notes }: Fin
 }
 
 /**
- * Executions of functions at once beside the parts of a cycle: two readers of the queue, four by clocks and streams,
- * two of the API.
+ * Concurrent executions besides the cycle's batches: two readers of the queue, four by clocks and streams, two of the
+ * API.
  */
 const BESIDE_THE_CYCLE = 8;
 
 /**
- * New accounts may run ten functions at once per region, all their functions together. Beyond that limit Lambda
- * throttles: the API answers 502, and cycles are late.
+ * Limit of concurrent executions. New accounts have ten per region for all functions. Beyond it Lambda throttles: the
+ * API answers 502, and cycles are late.
  */
 async function functionsAtOnce(caller: Caller, cycle: number, { failures, notes }: Findings): Promise<void> {
   const at = 'Lambda concurrency';
   const said = await askPath(caller, 'lambda', '/2016-08-19/account-settings/');
   if (said.error !== null) {
-    notes.push({ at, message: `could not be looked at (lambda:GetAccountSettings): ${wordsOf(said)}` });
+    notes.push({ at, message: `could not be read (lambda:GetAccountSettings): ${wordsOf(said)}` });
     return;
   }
   const { AccountLimit } = JSON.parse(said.text) as { AccountLimit?: { ConcurrentExecutions?: number } };

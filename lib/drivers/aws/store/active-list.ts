@@ -3,11 +3,12 @@ import type { ActiveDoc } from './documents.ts';
 import { ACTIVE, activeKey } from './keys.ts';
 import type { Write } from './dynamo-table.ts';
 
-/** Entries in one item: some 25 bytes each, so that an item stays below a kilobyte. */
+/** Entries per item, some 25 bytes each, so that an item stays below a kilobyte. */
 const ENTRIES_PER_ITEM = 32;
 
 /**
- * `ACTIVE` while a commit changes it: what is not over, with the positions of instances, in as few items as it takes.
+ * `ACTIVE` while a commit changes it: open jobs and instances, with positions of instances, in as few items as
+ * possible.
  */
 export class ActiveList {
   readonly #items: Map<string, ActiveDoc>;
@@ -23,7 +24,7 @@ export class ActiveList {
     return this.#changed.size > 0;
   }
 
-  /** As it is now; what became empty is not there. */
+  /** Items as they are now, without empty ones. */
   get items(): ReadonlyMap<string, ActiveDoc> {
     return new Map([...this.#items].filter(([, doc]) => Object.keys(doc).length > 0));
   }
@@ -41,14 +42,14 @@ export class ActiveList {
     this.#itemOf.delete(partition);
   }
 
-  /** Lists it, with the position of its last observation. */
+  /** Adds a partition, with the position of its last observation. */
   place(partition: string, cursor: number | null): void {
     const sk = this.#itemOf.get(partition) ?? this.#room();
     this.#put(sk, { ...this.#items.get(sk), [partition]: cursor });
     this.#itemOf.set(partition, sk);
   }
 
-  /** An item with room, one that is written anyway if there is any. */
+  /** Item with room; preferably one that is written anyway. */
   #room(): string {
     const hasRoom = (sk: string): boolean => Object.keys(this.#items.get(sk) ?? {}).length < ENTRIES_PER_ITEM;
     const known = [...this.#changed].find(hasRoom) ?? [...this.#items.keys()].find(hasRoom);

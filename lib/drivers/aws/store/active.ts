@@ -9,19 +9,19 @@ import { jobOf, specsOf } from './job-items.ts';
 import { itemOfPartition, type Key } from './keys.ts';
 
 /**
- * What a cycle loads. The first load of a process reads what is not over; later ones read what commits since then have
- * written. So a load costs as much as has changed.
+ * Loads the active state of a cycle. The first load of a process reads all open work, later ones only what commits
+ * changed since. So a load costs as much as has changed.
  */
 export class ActiveLoader {
   readonly #blobs: Blobs;
-  /** Specifications beside the jobs that were active when last loaded: they never change. */
+  /** Specifications stored beside the active jobs of the last load. They never change. */
   #specs = new Map<string, JobSpec>();
 
   constructor(blobs: Blobs) {
     this.#blobs = blobs;
   }
 
-  /** From documents that are as of the newest commit. */
+  /** Active state from documents of the newest commit. */
   async load(documents: Documents): Promise<ActiveState> {
     const active = await documents.active();
     const cursors = new Map([...active.values()].flatMap((doc) => Object.entries(doc)));

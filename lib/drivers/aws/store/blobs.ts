@@ -7,16 +7,16 @@ import { SUPERSEDED_TAG } from './keys.ts';
 import type { Meter, Write } from './dynamo-table.ts';
 
 /**
- * What is larger goes to S3: a put there costs as much as writing 8 KB, twice if it is changed once, and an item ends
- * at 400 KB.
+ * Largest value in an item. A put to S3 costs as much as writing 8 KB, or 16 KB if it changes once, and an item ends at
+ * 400 KB.
  */
 const INLINE_BYTES = 16_384;
 
 type Held = Required<Pick<Write, 'set' | 'remove'>>;
 
 /**
- * The object that an item names is not there. As a rule it was superseded after the item was read: reading the item
- * again finds its successor. When it is missing again and again, it is lost.
+ * Missing object. Usually it was superseded after its item was read, so reading the item again finds its successor. An
+ * object that is missing repeatedly is lost.
  */
 export class ObjectMissing extends EbbError {
   constructor(name: string, cause: unknown) {
@@ -30,15 +30,15 @@ export class ObjectMissing extends EbbError {
 }
 
 /**
- * A name that no other writer draws. Several may prepare the same commit, and only one of them makes it: its objects
- * must not be overwritten by the others.
+ * Unique name of an object. Several processes may prepare the same commit and only one makes it, so they must not
+ * overwrite each other's objects.
  */
 export const ownName = (name: string): string => `${name}-${randomUUID().slice(0, 8)}`;
 
-/** Times that what names an object is read anew because the object is not there. */
+/** Reads of a name whose object is missing. */
 const MAX_READS = 5;
 
-/** Runs `read` again, which looks up the names of objects anew, as long as an object that it came upon is missing. */
+/** Repeats `read`, which looks up names of objects anew, while an object is missing. */
 export async function readingAnew<T>(read: () => Promise<T>): Promise<T> {
   for (let reads = 1; ; reads++) {
     try {
@@ -50,9 +50,9 @@ export async function readingAnew<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Objects by name, each written once under a name of its own. Reads see every write before them. No object is deleted
- * here: one that nothing names any more is tagged, and a lifecycle rule of the bucket deletes it a day after it was
- * made at the earliest, because others may have read its name and not yet the object.
+ * Objects, each written once under its own name. Reads see every earlier write. Nothing is deleted here: superseded
+ * objects get a tag, and a lifecycle rule deletes them after a day at the earliest. Readers may have the name before
+ * they read the object.
  */
 export class Blobs {
   readonly #client: S3Client;
@@ -83,8 +83,8 @@ export class Blobs {
   }
 
   /**
-   * Marks an object that nothing names any more. A fault is nobody's concern: what the object was superseded by is
-   * stored already, and an object without its mark costs its storage only.
+   * Tags a superseded object. Faults are ignored: its successor is stored, and an untagged object only costs its
+   * storage.
    */
   async supersede(name: string): Promise<void> {
     const Tagging = { TagSet: [SUPERSEDED_TAG] };
@@ -95,25 +95,25 @@ export class Blobs {
     });
   }
 
-  /** What to write to hold a value: `b` itself, or `s3` with the name of an object, which is made at once. */
+  /** Attributes that hold a value: `b` itself, or `s3` with the name of a new object. */
   held(value: unknown, name: string): Promise<Held> {
     return this.heldBytes(encode(value), name);
   }
 
-  /** The same for what is encoded already. */
+  /** The same for encoded content. */
   async heldBytes(content: Uint8Array, name: string): Promise<Held> {
     if (content.length <= INLINE_BYTES) return { set: { b: bytes(content) }, remove: ['s3'] };
     await this.put(name, content);
     return { set: { s3: text(name) }, remove: ['b'] };
   }
 
-  /** The value that was written as `held` says. Throws ObjectMissing. */
+  /** Value behind attributes of `held`. Throws ObjectMissing. */
   async valueOf<T>(item: Item): Promise<T> {
     checkVersion(item);
     return decode<T>(await this.bytesOf(item), placeOf(item, 'b'));
   }
 
-  /** What `heldBytes` holds. Throws ObjectMissing. */
+  /** Content behind attributes of `heldBytes`. Throws ObjectMissing. */
   async bytesOf(item: Item): Promise<Uint8Array> {
     const within = item['b']?.B;
     if (within !== undefined) return within;

@@ -22,7 +22,7 @@ import type { Table, Write } from './dynamo-table.ts';
 import { folded, laidOver, type Tail } from './tail.ts';
 import { View } from './view.ts';
 
-/** All effects without an outcome: the items that hold them, and which item holds which. */
+/** All effects without an outcome: their items, and the item of each effect. */
 export interface OpenEffects {
   readonly items: ReadonlyMap<string, EffectsDoc>;
   readonly itemOf: ReadonlyMap<string, string>;
@@ -33,7 +33,7 @@ export interface MemoryRow {
   readonly value: string;
 }
 
-/** What a commit wrote, as this process keeps it. */
+/** Documents that a commit wrote, for this process's cache. */
 export interface Written {
   readonly docs: ReadonlyMap<string, Doc>;
   readonly effects: OpenEffects | null;
@@ -50,21 +50,18 @@ const parsers = {
 const kindOf = ({ sk }: Key): keyof typeof parsers => (sk === 'JOB' ? 'JOB' : sk === 'INSTANCE' ? 'INSTANCE' : 'RUN');
 
 /**
- * What the engine alone writes, as of one commit: read when first asked for, and kept. A commit computes from it on the
- * condition that no other has come between, so what is kept is never stale where it matters.
+ * Documents that only the engine writes, as of one commit, cached at first use. A commit requires that no other commit
+ * came between, so a stale cache can do no harm.
  *
- * Lifecycle: `at(view)` takes in what commits since then have written, or forgets everything when that is not known ->
- * `load` -> `accept` what a commit wrote. What is over is not kept.
+ * Lifecycle: `at(view)` applies the commits since then, or clears the cache if they are unknown -> `load` -> `accept` a
+ * commit's documents. Finished work is not kept.
  */
 export class Documents {
   readonly #blobs: Blobs;
   #view: View;
   #commits = -1;
   readonly #docs = new Map<string, Doc>();
-  /**
-   * The items that the documents were made of, so that a commit of others is laid over them and they need not be read
-   * again.
-   */
+  /** Items behind the documents. Commits of other processes are laid over them without a read. */
   readonly #items = new Map<string, Item | undefined>();
   #effects: OpenEffects | null = null;
   #active: Map<string, ActiveDoc> | null = null;
@@ -77,7 +74,7 @@ export class Documents {
     this.#blobs = blobs;
   }
 
-  /** As of the newest commit that `journal` knows. */
+  /** Documents as of the newest commit that `journal` knows. */
   async at(journal: Pick<Journal, 'since' | 'viewAsKnown'>, commits: number): Promise<this> {
     const since = this.#commits < 0 ? null : journal.since(this.#commits);
     this.#view = journal.viewAsKnown();
@@ -87,7 +84,7 @@ export class Documents {
     return this;
   }
 
-  /** What is read through. */
+  /** View that reads use. */
   get view(): View {
     return this.#view;
   }
@@ -103,7 +100,7 @@ export class Documents {
     this.#commits = -1;
   }
 
-  /** A half refreshed cache is of no commit. */
+  /** A partial refresh matches no commit. */
   #fail(error: unknown): never {
     this.forget();
     throw error;
@@ -114,7 +111,7 @@ export class Documents {
     const effects = new Map(this.#effects?.items);
     for (const [name, fold] of tail) {
       const { key } = fold;
-      // Of these a commit writes all there is.
+      // Commits write these items whole.
       const item = laidOver(undefined, fold);
       if (key.pk === EXPLAINED.pk) this.#explained = null;
       else if (key.pk === EFFECTS) put(effects, key.sk, item);
@@ -139,7 +136,7 @@ export class Documents {
     return this.#docs.has(textOf(key));
   }
 
-  /** Reads those that are not at hand. */
+  /** Reads documents that are not cached. */
   async load(keys: readonly Key[]): Promise<void> {
     const missing = keys.filter((key) => !this.has(key));
     if (missing.length === 0) return;
@@ -147,7 +144,7 @@ export class Documents {
     for (const key of missing) this.#keep(key, found.get(textOf(key)));
   }
 
-  /** One that was loaded. */
+  /** Job that was loaded. */
   job(key: Key): JobDoc {
     return (this.#docs.get(textOf(key)) as JobDoc | undefined) ?? NO_JOB;
   }
@@ -169,7 +166,7 @@ export class Documents {
     return this.#effects;
   }
 
-  /** What is not over, as commits know it. */
+  /** Open jobs and instances, as commits know them. */
   async active(): Promise<ReadonlyMap<string, ActiveDoc>> {
     if (this.#active === null) {
       const items = await this.#view.range({ pk: ACTIVE });
@@ -178,13 +175,13 @@ export class Documents {
     return this.#active;
   }
 
-  /** What the newest plan explains. */
+  /** Explanations of the newest plan. */
   async explained(): Promise<ExplainedDoc> {
     this.#explained ??= await newestExplained(this.#view, this.#blobs);
     return this.#explained;
   }
 
-  /** Rows of memory whose key begins so. Values of the bucket are kept, too. */
+  /** Rows of memory with this key prefix, including values from the bucket. */
   async memory(prefix: string): Promise<readonly MemoryRow[]> {
     const start = memoryPrefix(prefix);
     if (!this.#isKnown(start)) {
@@ -204,7 +201,7 @@ export class Documents {
     else this.#memory.set(sk, await this.#blobs.valueOf<MemoryRow>(item));
   }
 
-  /** What a commit wrote is the state of `commits` now. */
+  /** Applies documents of a commit, which become the state of `commits`. */
   accept(commits: number, { docs, effects, active, explained, memory }: Written, writes: readonly Write[]): void {
     this.#commits = commits;
     const folds = folded(new Map(), commits, writes);
@@ -227,7 +224,7 @@ function put<T>(into: Map<string, T>, sk: string, item: Item | undefined): void 
   else into.set(sk, bodyOf<T>(item));
 }
 
-/** Partitions of all that is not over, those that begin with `prefix`: for who is not the engine. */
+/** Partitions of open jobs or instances with this prefix, for readers other than the engine. */
 export async function activePartitions(view: View, prefix: string): Promise<readonly string[]> {
   const items = await view.range({ pk: ACTIVE });
   const known = items.flatMap((item) => Object.keys(bodyOf<ActiveDoc>(item)));

@@ -7,7 +7,7 @@ import { jobKey } from './keys.ts';
 import type { Batch } from './journal.ts';
 import { cancelEvent } from '../../stores/job-events.ts';
 
-/** A request to cancel a job as one commit: the mark, who asked first, and its event. */
+/** Request to cancel a job as one commit: the flag, its first caller and the event. */
 export function cancelBatch(job: Job, head: Head, by: Cancelling | undefined): Batch {
   const key = jobKey(job.id);
   if (by === undefined) return { writes: [{ key, set: { c: flag(true) } }], head };

@@ -5,24 +5,18 @@ import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Plan } from '../../../domain/plan.ts';
 import type { Change, EffectRecord, EventRecord, Retention } from '../../../ports/store.ts';
 import { ownName, type Blobs } from './blobs.ts';
-import { body, bodyOf, encode, flag, number, text, textAt } from './codec.ts';
+import { body, number, text, textAt } from './codec.ts';
 import {
   hasOpen,
   isFinal,
   isLiveInstance,
   isLiveJob,
-  isOpenAttempt,
   isSettled,
-  jobAttributes,
-  newJobAttributes,
-  newJobDoc,
   type ActiveDoc,
   type Doc,
   type ExplainedDoc,
   type InstanceDoc,
   type JobDoc,
-  type JobsDoc,
-  type ListedJob,
   type RunsDoc,
   type VisitsDoc,
 } from './documents.ts';
@@ -30,6 +24,15 @@ import { costWrites, type Correction } from './cost-days.ts';
 import { EffectList } from './effect-list.ts';
 import { eventWrites, forgottenEvents } from './event-items.ts';
 import type { Expiry } from './expiry.ts';
+import {
+  jobWrites,
+  listedJobWrites,
+  nameWithin,
+  newJobWrites,
+  runsWrites,
+  type DocWrites,
+  type NewJob,
+} from './job-writes.ts';
 import { ledgerWrites } from './ledger-writes.ts';
 import { planWrites } from './plan-writes.ts';
 import { ActiveList } from './active-list.ts';
@@ -37,29 +40,19 @@ import type { Documents, Written } from './cache.ts';
 import type { Batch, Head } from './journal.ts';
 import {
   attemptKey,
-  innerRunsKey,
   instanceKey,
   itemOfPartition,
   jobKey,
   jobsKey,
   MEMORY_PREFIX,
   memoryKey,
-  namedKey,
   runsKey,
-  specKey,
-  SPECS_PREFIX,
-  spillKey,
   textOf,
   visitsKey,
   type Key,
 } from './keys.ts';
 import type { Write } from './dynamo-table.ts';
 import { submittedEvent } from '../../stores/job-events.ts';
-
-/** A `RUN#` item beyond this gives its ended attempts away: a change would cost more than the item is worth. */
-const SPILL_BYTES = 24_576;
-/** The same for those within a job's own item. */
-const SPILL_WITHIN_BYTES = 4_096;
 
 export interface Parts {
   readonly blobs: Blobs;
@@ -68,17 +61,17 @@ export interface Parts {
   readonly expiry: Expiry;
 }
 
-/** A commit ready to be written, and what to remember and to throw away once it holds. */
+/** Commit that is ready to be written, with the documents to cache and the objects to drop once it holds. */
 export interface Prepared {
   readonly batch: Batch;
   readonly written: Written;
-  /** Objects that nothing names any more. */
+  /** Superseded objects. */
   readonly dropped: readonly string[];
 }
 
 /**
- * Turns changes into writes, computed from the state that `head` is of. Reads what it lacks; writes only large values
- * to the bucket.
+ * Turns changes into writes, based on the state of `head`. Reads missing documents; writes only large values to the
+ * bucket.
  */
 export async function prepare(parts: Parts, head: Head, changes: readonly Change[]): Promise<Prepared> {
   const work = new Preparation(parts, head);
@@ -88,7 +81,7 @@ export async function prepare(parts: Parts, head: Head, changes: readonly Change
   return work.finish();
 }
 
-/** Turns jobs that were submitted into writes. Those that are there already count for nothing. */
+/** Turns submitted jobs into writes. Known jobs are ignored. */
 export async function prepareArrivals(parts: Parts, head: Head, jobs: readonly Job[]): Promise<Prepared> {
   const work = new Preparation(parts, head);
   await parts.documents.load(jobs.map((job) => jobKey(job.id)));
@@ -112,7 +105,7 @@ function keysOf(change: Change): Key[] {
   }
 }
 
-/** Where records of a task are, when that is not its job's own item. */
+/** Key of a task's records, unless they are in the job's own item. */
 function runsKeyOf(documents: Documents, change: Change): Key | null {
   if (change.put !== 'task' && change.put !== 'attempt') return null;
   const { job, stage, index } = change.value;
@@ -125,7 +118,7 @@ class Preparation {
   #arrivals: number;
   #plans: number;
   readonly #touched = new Map<string, { readonly key: Key; doc: Doc; readonly before: Doc }>();
-  readonly #newJobs = new Map<string, { readonly job: Job; readonly isSubmitted: boolean }>();
+  readonly #newJobs = new Map<string, NewJob>();
   readonly #visits = new Map<string, { readonly attempt: string; readonly runs: Key }[]>();
   readonly #writes = new Map<string, Write>();
   readonly #events: Omit<EventRecord, 'sequence'>[] = [];
@@ -175,7 +168,7 @@ class Preparation {
     }
   }
 
-  /** The document as this commit leaves it so far. */
+  /** Document as this commit has it so far. */
   #doc<D extends Doc>(key: Key, read: (key: Key) => D): D {
     return (this.#touched.get(textOf(key))?.doc as D | undefined) ?? read(key);
   }
@@ -190,7 +183,7 @@ class Preparation {
     else known.doc = doc;
   }
 
-  /** The specification stays as submitted: only the body is written. A cancel request stays as well. */
+  /** Only the body is written: the specification and a cancel request never change. */
   #putJob(job: Job): void {
     const key = jobKey(job.id);
     const doc = this.#job(key);
@@ -199,7 +192,7 @@ class Preparation {
     this.#put(key, doc, { ...doc, body: rest, cancelRequested: doc.cancelRequested || cancelRequested });
   }
 
-  /** A job that was submitted. */
+  /** Adds a submitted job. */
   arrive(job: Job): void {
     const key = jobKey(job.id);
     const doc = this.#job(key);
@@ -281,7 +274,7 @@ class Preparation {
     this.#effects.put(effect, () => ++this.#arrivals);
   }
 
-  /** One write for each item: what concerns several of its attributes comes together. */
+  /** One write per item: changes of several attributes are joined. */
   #write(write: Write): void {
     const before = this.#writes.get(textOf(write.key));
     const isMore = before !== undefined && before.isDeleted !== true && write.isDeleted !== true;
@@ -342,7 +335,7 @@ class Preparation {
     this.#dropped.push(...dropped);
   }
 
-  /** What has become final goes by itself some day, with all that lies beside it. */
+  /** Sets the expiry of work that became final, and of everything beside it. */
   async #expire(): Promise<void> {
     const { expiry } = this.#parts;
     if (!expiry.isOn) return;
@@ -357,7 +350,7 @@ class Preparation {
     }
   }
 
-  /** Of a small job all that there is lies in its own item, as a rule. */
+  /** Expires other items of a job. A small job usually has none. */
   async #expireBeside({ pk }: Key, { arrival, body: job, spec, runs }: JobDoc): Promise<void> {
     const { expiry, documents } = this.#parts;
     if (spec === null || runs === null || runs.spills > 0) {
@@ -381,104 +374,37 @@ class Preparation {
   }
 
   async #writeNewJobs(): Promise<void> {
-    const { blobs } = this.#parts;
+    const { blobs, documents, expiry } = this.#parts;
     let arrival = this.#head.jobs;
-    for (const { job, isSubmitted } of this.#newJobs.values()) {
+    for (const each of this.#newJobs.values()) {
       arrival += 1;
-      const key = jobKey(job.id);
-      const touched = this.#touched.get(textOf(key));
-      if (touched === undefined) continue;
-      const { open, body: now, cancelRequested } = touched.doc as JobDoc;
-      // Of one that nobody submitted, records of its tasks lie beside it already.
-      const isKnown = !isSubmitted || Object.keys(open).length > 0;
-      const doc: JobDoc = { ...newJobDoc(job, arrival, isKnown), open, body: now, cancelRequested };
-      touched.doc = doc;
-      this.#write({ key, set: newJobAttributes(job, doc) });
-      if (doc.spec === null)
-        this.#write({ key: specKey(job.id), ...(await blobs.held(job.spec, `${SPECS_PREFIX}${job.id}`)) });
-      this.#write({ key: namedKey(job.spec.name), set: { job: text(job.id), ...this.#parts.expiry.beside } });
+      const key = jobKey(each.job.id);
+      const doc = this.#touched.get(textOf(key))?.doc as JobDoc | undefined;
+      if (doc !== undefined) this.#keep(key, await newJobWrites({ blobs, expiry }, each, { doc, arrival }));
     }
-    await this.#listJobs();
-  }
-
-  async #listJobs(): Promise<void> {
-    const lists = new Map<string, { readonly key: Key; readonly list: ListedJob[] }>();
-    let arrival = this.#head.jobs;
-    for (const { job } of this.#newJobs.values()) {
-      arrival += 1;
-      const key = jobsKey(arrival);
-      let list = lists.get(key.sk)?.list;
-      if (list === undefined) {
-        // Of the item that is begun those before this commit are there.
-        const item = await this.#parts.documents.view.get(key);
-        list = item === undefined ? [] : [...bodyOf<JobsDoc>(item)];
-        lists.set(key.sk, { key, list });
-      }
-      list.push({ id: job.id, owner: job.spec.owner, name: job.spec.name });
-    }
-    for (const { key, list } of lists.values()) {
-      this.#write({ key, set: { b: body(list satisfies JobsDoc), ...this.#parts.expiry.listed } });
+    const jobs = [...this.#newJobs.values()].map((n) => n.job);
+    for (const write of await listedJobWrites(documents.view, jobs, { former: this.#head.jobs, expiry })) {
+      this.#write(write);
     }
   }
 
   #writeDoc(key: Key, of: Doc, before: Doc): void {
-    if ('tasks' in of) {
-      this.#writeRuns(key, of);
-    } else if ('open' in of) {
-      const doc = this.#ofOneItem(key, of);
-      const { set, remove } = jobAttributes(doc);
-      const isNewlyCancelled = doc.cancelRequested && !(before as JobDoc).cancelRequested;
-      const isSame = !isNewlyCancelled && JSON.stringify(doc) === JSON.stringify(before);
-      if (!isSame) {
-        this.#write({
-          key,
-          set: { ...set, ...(isNewlyCancelled ? { c: flag(true) } : {}) },
-          ...(remove === undefined ? {} : { remove }),
-        });
-      }
-    } else {
+    if ('tasks' in of) this.#keep(key, runsWrites(key, of));
+    else if ('open' in of) this.#keep(key, jobWrites(key, of, before as JobDoc));
+    else
       this.#write({
         key,
-        set: {
-          b: body(of),
-          ...(of.arrival === null ? {} : { l: text('instances'), a: number(of.arrival) }),
-        },
+        set: { b: body(of), ...(of.arrival === null ? {} : { l: text('instances'), a: number(of.arrival) }) },
       });
-    }
   }
 
-  /** The job without those of its attempts for which its item is too small. */
-  #ofOneItem(key: Key, doc: JobDoc): JobDoc {
-    const { runs } = doc;
-    const kept = runs === null ? null : this.#spilled(innerRunsKey(key.pk.slice(2)), runs, SPILL_WITHIN_BYTES);
-    if (kept === runs) return doc;
-    const less: JobDoc = { ...doc, runs: kept };
+  #keep(key: Key, { doc, writes }: DocWrites<Doc>): void {
     const touched = this.#touched.get(textOf(key));
-    if (touched !== undefined) touched.doc = less;
-    return less;
+    if (touched !== undefined) touched.doc = doc;
+    for (const write of writes) this.#write(write);
   }
 
-  #writeRuns(key: Key, doc: RunsDoc): void {
-    const kept = this.#spilled(key, doc, SPILL_BYTES);
-    this.#write({ key, set: { b: body(kept) } });
-    const touched = this.#touched.get(textOf(key));
-    if (touched !== undefined) touched.doc = kept;
-  }
-
-  /** What stays of records that have become too many; ended attempts are moved out. */
-  #spilled(key: Key, doc: RunsDoc, limitBytes: number): RunsDoc {
-    const ended = doc.attempts.filter(([, a]) => !isOpenAttempt(a));
-    if (ended.length === 0 || encode(doc).length <= limitBytes) return doc;
-    const spilled: RunsDoc = { tasks: {}, attempts: ended, spills: 0 };
-    this.#write({ key: spillKey(key, doc.spills), set: { b: body(spilled) } });
-    return {
-      tasks: doc.tasks,
-      attempts: doc.attempts.filter(([, a]) => isOpenAttempt(a)),
-      spills: doc.spills + 1,
-    };
-  }
-
-  /** Brings `ACTIVE` up to date with what this commit does; null where it stays as it is. */
+  /** Updates `ACTIVE`; null if it does not change. */
   async #writeActive(): Promise<ReadonlyMap<string, ActiveDoc> | null> {
     const list = new ActiveList(await this.#parts.documents.active());
     for (const { key, doc } of this.#touched.values()) {
@@ -500,7 +426,7 @@ class Preparation {
         ownName(`${MEMORY_PREFIX}${at.sk.slice(-64)}-${this.#head.commits}`),
       );
       this.#write({ key: at, ...held });
-      // A value that needs an object had one before, as a rule.
+      // Former object: a large value usually had one before.
       const former = held.set['s3'] === undefined ? undefined : await this.#parts.documents.view.get(at);
       if (former?.['s3'] !== undefined) this.#dropped.push(textAt(former, 's3'));
     }
@@ -512,7 +438,3 @@ const joined = (before: Write, write: Write): Write => {
   const remove = [...(before.remove ?? []), ...(write.remove ?? [])].filter((name) => set[name] === undefined);
   return { key: write.key, set, remove, once: { ...before.once, ...write.once } };
 };
-
-/** Names a task among the records that lie together: of a small job those of all its stages do. */
-const nameWithin = ({ runs }: JobDoc, { stage, index }: TaskRef): string =>
-  runs === null ? String(index) : `${stage}/${index}`;

@@ -6,15 +6,15 @@ import { FIRST_VERSION, SCHEMA_VERSION, upgraded, type Place } from './upgrades.
 
 export type Item = Record<string, AttributeValue>;
 
-/** Shorter texts do not become shorter by compression. */
+/** Text length from which compression helps. */
 const COMPRESS_FROM_BYTES = 48;
-/** Forms of bytes. Those of version 5 do not say their version; it follows the form since. */
+/** Encodings. Those of version 5 have no version; later ones are followed by it. */
 const PLAIN_OF_5 = 0;
 const DEFLATED_OF_5 = 1;
 const PLAIN = 2;
 const DEFLATED = 3;
 
-/** A value as bytes: the form, the version that wrote it, and JSON, compressed where that helps. */
+/** Value as bytes: encoding, version of the writer, and JSON, compressed if that helps. */
 export function encode(value: unknown): Uint8Array {
   const text = Buffer.from(JSON.stringify(value));
   if (text.length >= COMPRESS_FROM_BYTES) {
@@ -24,13 +24,13 @@ export function encode(value: unknown): Uint8Array {
   return Buffer.concat([Buffer.of(PLAIN, SCHEMA_VERSION), text]);
 }
 
-/** The value, brought up to this version. `at`: where it lies. */
+/** Value in the form of this version. `at`: its place. */
 export function decode<T>(bytes: Uint8Array, at: Place): T {
   const { value, version } = decoded(bytes);
   return upgraded(value, at, version) as T;
 }
 
-/** The value as it was written, and by which version. Throws `store.newer`, `store.corrupt`. */
+/** Value as written, and the version of its writer. Throws `store.newer`, `store.corrupt`. */
 export function decoded(bytes: Uint8Array): { readonly value: unknown; readonly version: number } {
   const [form, second = 0] = bytes;
   const isVersioned = form === PLAIN || form === DEFLATED;
@@ -74,8 +74,8 @@ export const placeOf = (item: Item, attribute: string): Place => ({
 });
 
 /**
- * A value of an item, brought up to this version. Throws `store.newer` for what a later version wrote, `store.corrupt`
- * for what none did that was released.
+ * Value of an item in the form of this version. Throws `store.newer` for a later version, `store.corrupt` for an
+ * unreleased one.
  */
 export function bodyOf<T>(item: Item, name = 'b'): T {
   checkVersion(item);

@@ -1,7 +1,7 @@
 /**
- * What things have cost, by the day (UTC) on which it was settled: `COSTS` `<day>`. Written whole by the very commit
- * that writes the ledger, from the state that it is computed from: each row counts once, whoever dies when. So sums
- * outlive the ledger that they were made of, and cost as many reads as there were days.
+ * Costs by the day (UTC) on which they were settled: `COSTS` `<day>`. The commit that writes the ledger also writes the
+ * whole day, computed from its own state. So each row counts once, whatever crashes. The sums outlive their ledger and
+ * cost one read per day.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import { ownName, type Blobs } from './blobs.ts';
@@ -27,13 +27,13 @@ interface Parts {
   readonly blobs: Blobs;
 }
 
-/** Rows of one instance's ledger, before and after a commit. */
+/** Ledger rows of one instance, before and after a commit. */
 export interface Correction {
   readonly before: readonly LedgerRow[];
   readonly after: readonly LedgerRow[];
 }
 
-/** The day's sums with these corrections, and the object that held them before, if one did. */
+/** Sums of the day with these corrections, and the object that held them before. */
 export async function costWrites(
   parts: Parts,
   of: { readonly day: string; readonly commits: number },
@@ -62,14 +62,14 @@ function corrected(known: readonly CostRow[], by: KeptSum, corrections: readonly
   return sums.rows().filter((row) => !taken.has(row.key) || !isRounding(row));
 }
 
-/** Sums over all days: one query. */
+/** Sums over all days, in one query. */
 async function keptCosts(parts: Parts, by: KeptSum): Promise<CostSums> {
   const sums = new CostSums();
   for (const row of await daysOf(parts, by)) sums.add(row);
   return sums;
 }
 
-/** Those sums as rows, without keys of which later days have taken back all that earlier ones have. */
+/** Sums as rows, without keys whose costs later days have taken back in full. */
 export async function keptRows(parts: Parts, by: KeptSum): Promise<readonly CostRow[]> {
   const days = await daysOf(parts, by);
   const taken = new Set(days.filter(isTakenBack).map((row) => row.key));
@@ -79,14 +79,14 @@ export async function keptRows(parts: Parts, by: KeptSum): Promise<readonly Cost
 }
 
 const isTakenBack = (row: CostRow): boolean =>
-  [row.workUsd, row.wastedUsd, row.idleUsd, row.onDemandUsd, row.instanceHours].some((x) => x < 0);
+  [row.workUsd, row.wastedUsd, row.speculativeUsd, row.idleUsd, row.onDemandUsd, row.instanceHours].some((x) => x < 0);
 
 async function daysOf({ view, blobs }: Parts, by: KeptSum): Promise<readonly CostRow[]> {
   const docs = await Promise.all((await view.range({ pk: COSTS })).map((item) => blobs.valueOf<CostsDoc>(item)));
   return docs.flatMap((doc) => doc[by]);
 }
 
-/** By what no sums are kept: of the ledger that is there, and what is missing in it as one row. */
+/** Costs by keys without kept sums: from the stored ledger, with one row for what has expired. */
 export async function ledgerCosts(
   parts: Parts,
   ledger: readonly (readonly LedgerRow[])[],

@@ -1,8 +1,7 @@
 /**
- * What most stored values have in common, so that compression need not repeat it: an item is billed by the kilobyte,
- * and a job with its task fits one instead of two. **This text never changes** once it is released: another one would
- * be a form of its own beside it (codec.ts). What is most frequent comes last, where deflate reaches it by the shortest
- * distances.
+ * Common text of most stored values, so that compression need not repeat it. Items are billed by the kilobyte: with it
+ * a job with its task fits into one instead of two. **This text never changes** after its release; another text would
+ * be a new encoding (codec.ts). Frequent text comes last, where deflate's distances are shortest.
  */
 const observation = '{"kind":"attempt-progress","attempt":"","keptS":"instance-rebalance","attempt-started"';
 const fleet =

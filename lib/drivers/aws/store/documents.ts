@@ -10,44 +10,39 @@ import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
 /**
- * A job without what lies elsewhere: its specification never changes, requests to cancel and to release are others' to
- * write.
+ * Job without parts that are stored elsewhere: its specification never changes, and others write requests to cancel and
+ * release.
  */
 export type JobBody = Omit<Job, 'spec' | 'cancelRequested' | 'cancelledBy'>;
 
-/**
- * Tasks of a job whose records lie in the job's own item: more would make each change of one rewrite too many others.
- */
+/** Most tasks whose records are in the job's own item. With more, each change would rewrite too many others. */
 const TASKS_WITHIN = 4;
-/**
- * Bytes of a specification that lies in the job's own item: with it a job of few tasks is below 1 KB, the unit of the
- * bill.
- */
+/** Largest specification in the job's own item, bytes. So a job of few tasks stays below 1 KB, the unit of billing. */
 const SPEC_WITHIN_BYTES = 512;
 
-/** `JOB`: a job as it is. Absent body: nothing is known of the job but runs of its tasks. */
+/** `JOB`: the current job. Absent body: only task records are known. */
 export interface JobDoc {
-  /** Null until the job itself is put. */
+  /** Null until the job itself is written. */
   readonly arrival: number | null;
   readonly cancelRequested: boolean;
-  /** Who asked first that it be cancelled. */
+  /** First caller who asked to cancel. */
   readonly cancelledBy?: Caller;
-  /** The hold that a person asked to end (`Job.releasedHoldMs`); null for none. */
+  /** Hold that a person asked to end (`Job.releasedHoldMs`); null: none. */
   readonly releasedHoldMs: number | null;
   readonly body: JobBody | null;
-  /** Null where it lies beside the job: it is long, or nothing is known of the job. */
+  /** Null if it is stored beside the job, because it is long or the job is unknown. */
   readonly spec: JobSpec | null;
-  /** Of a small job: records of its tasks. Null where they lie beside it. */
+  /** Task records of a small job. Null if they are stored beside the job. */
   readonly runs: RunsDoc | null;
-  /** `RUN#` items with a task or an attempt that is not over; true where it is an attempt. */
+  /** `RUN#` items with an open task or attempt; true for an attempt. */
   readonly open: Readonly<Record<string, boolean>>;
 }
 
-/** `RUN#`: records of tried tasks that are neighbours, with their attempts and the attempts' numbers of arrival. */
+/** `RUN#`: records of neighbouring tasks that were tried, with attempts and their arrival numbers. */
 export interface RunsDoc {
   readonly tasks: Readonly<Record<string, Task>>;
   readonly attempts: readonly (readonly [number, Attempt])[];
-  /** How many items of ended attempts lie beside it. */
+  /** Number of items with moved attempts beside it. */
   readonly spills: number;
 }
 
@@ -56,22 +51,22 @@ export interface InstanceDoc {
   readonly instance: Instance | null;
 }
 
-/** `ACTIVE`: partitions of jobs and instances that are not over; of instances with the last observation taken in. */
+/** `ACTIVE`: partitions of open jobs and instances; for instances, their last applied observation. */
 export type ActiveDoc = Readonly<Record<string, number | null>>;
 
-/** Effects recorded together that have no outcome yet, with their numbers of arrival. */
+/** Effects of one commit without an outcome, with arrival numbers. */
 export type EffectsDoc = readonly (readonly [number, EffectRecord])[];
 
-/** `VISITS`: attempts placed on an instance, and where their records are. */
+/** `VISITS`: attempts on an instance, and the keys of their records. */
 export type VisitsDoc = readonly { readonly attempt: string; readonly runs: Key }[];
 
 export type PlanBody = Omit<Plan, 'explanations'>;
-/** A plan, and of which jobs it has ever had an explanation. */
+/** Plan, with all jobs that it ever explained. */
 export interface PlanDoc {
   readonly plan: PlanBody;
   readonly explained: readonly string[];
 }
-/** An explanation on its own, with its place in its plan. */
+/** Explanation with its position in its plan. */
 export interface ExplanationDoc {
   readonly plan: string;
   readonly ordinal: number;
@@ -82,7 +77,7 @@ export interface ExplanationDoc {
 export interface ExplainedDoc {
   readonly plan: string;
   readonly list: readonly Explanation[];
-  /** The object that holds them, when they are too large for an item. */
+  /** Object with the explanations, if they are too large for an item. */
   readonly object: string | null;
 }
 
@@ -101,20 +96,20 @@ export const NO_INSTANCE: InstanceDoc = { arrival: null, instance: null };
 export const isOpenTask = (task: Task): boolean => task.state === 'waiting' || task.state === 'running';
 export const isOpenAttempt = (attempt: Attempt): boolean => attempt.state !== 'ended';
 
-/** What a cycle must load. */
+/** True if a cycle must load the job. */
 export const isLiveJob = (doc: JobDoc): boolean =>
   (doc.body !== null && !isOver(doc.body.state)) ||
   Object.values(doc.open).includes(true) ||
   (doc.runs !== null && hasOpen(doc.runs).attempt);
 export const isLiveInstance = (doc: InstanceDoc): boolean => doc.instance !== null && isLive(doc.instance);
 
-/** A job that is over, with all its attempts. */
+/** True if the job and all its attempts are over. */
 export const isFinal = (doc: JobDoc): boolean => doc.body !== null && isOver(doc.body.state) && !isLiveJob(doc);
-/** An instance that has ended and is paid for. */
+/** True if the instance has ended and is paid for. */
 export const isSettled = ({ instance }: InstanceDoc): boolean =>
   instance?.state === 'ended' && instance.costUsd !== null;
 
-/** What `j` holds. */
+/** Content of the attribute `j`. */
 interface JobContent {
   readonly job?: JobBody;
   readonly spec?: JobSpec;
@@ -141,7 +136,7 @@ function contentOf(item: Item): JobContent {
   return item['j'] === undefined ? {} : bodyOf<JobContent>(item, 'j');
 }
 
-/** The attributes of a job's item that the engine writes. */
+/** Attributes of a job's item that the engine writes. */
 export function jobAttributes({ body: job, spec, runs, open }: JobDoc): Pick<Write, 'set' | 'remove'> {
   const content: JobContent = {
     ...(job === null ? {} : { job }),
@@ -159,8 +154,8 @@ export function jobAttributes({ body: job, spec, runs, open }: JobDoc): Pick<Wri
 }
 
 /**
- * A job that is new. Small ones keep all that is theirs in one item, unless `isKnown`: there is an item of the job, so
- * records of its tasks may lie beside it already.
+ * Document of a new job. A small one keeps everything in one item, unless `isKnown`: an item of the job exists, so task
+ * records may already be beside it.
  */
 export function newJobDoc(
   { spec, cancelRequested, cancelledBy: _, ...job }: Job,
@@ -181,7 +176,7 @@ export function newJobDoc(
 
 export const isShort = (spec: JobSpec): boolean => encode(spec).length <= SPEC_WITHIN_BYTES;
 
-/** All attributes of a job that is new: those that the engine writes, and the ones that never change. */
+/** All attributes of a new job, including those that never change. */
 export const newJobAttributes = (job: Job, doc: JobDoc): NonNullable<Write['set']> => ({
   ...jobAttributes({ ...doc, open: {} }).set,
   a: number(doc.arrival ?? 0),
@@ -189,7 +184,7 @@ export const newJobAttributes = (job: Job, doc: JobDoc): NonNullable<Write['set'
   c: flag(doc.cancelRequested),
 });
 
-/** `JOBS`: jobs that came one after another; before the first came the item's number times `JOBS_PER_ITEM`. */
+/** `JOBS`: consecutive jobs. The item's number times `JOBS_PER_ITEM` jobs came before them. */
 export type JobsDoc = readonly ListedJob[];
 export interface ListedJob {
   readonly id: string;
@@ -204,7 +199,7 @@ export function hasOpen({ tasks, attempts }: RunsDoc): { readonly any: boolean; 
   return { attempt, any: attempt || Object.values(tasks).some(isOpenTask) };
 }
 
-/** A document that the engine has nothing left to do with. */
+/** True if the engine has nothing left to do with the document. */
 export function isDone(doc: Doc): boolean {
   if ('tasks' in doc) return !hasOpen(doc).any;
   return 'open' in doc ? !isLiveJob(doc) : !isLiveInstance(doc);
@@ -213,7 +208,7 @@ export function isDone(doc: Doc): boolean {
 export const indexed = (items: ReadonlyMap<string, EffectsDoc>): Map<string, string> =>
   new Map([...items].flatMap(([sk, doc]) => doc.map(([, e]) => [e.key, sk] as const)));
 
-/** The explanations of the newest plan. */
+/** Explanations of the newest plan. */
 export async function newestExplained(view: Reader, blobs: Blobs): Promise<ExplainedDoc> {
   const item = await view.get(EXPLAINED);
   if (item === undefined) return { plan: '', list: [], object: null };

@@ -21,82 +21,79 @@ import { number, numberOf, textAt, type Item } from './codec.ts';
 import { LISTED, LOG, textOf, type Key, type List } from './keys.ts';
 import { SCHEMA_VERSION } from './upgrades.ts';
 
-/** Limits of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
+/** Limit of the service ("Service, account, and table quotas in Amazon DynamoDB"). */
 const MAX_BATCH_READS = 100;
-/** How many reads of one call run side by side. */
+/** Parallel reads of one call. */
 const READS_AT_ONCE = 8;
-/**
- * What met another transaction, or was too much at once, is repeated this often, with jittered pauses up to the
- * longest.
- */
+/** Tries after conflicts and throttling, with jittered pauses up to the longest. */
 const MAX_CONFLICTS = 40;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 320;
-/** Left for the call itself and for saying that it failed. */
+/** Time that is left for the call itself and its error. */
 const TO_ANSWER_MS = 1_000;
 
-/** A condition on the item as it is before the write. */
+/** Condition on the item before the write. */
 export interface Condition {
-  /** `#name` and `:name` stand for what `uses` gives. */
+  /** Expression with `#name` and `:name` for `names` and `values`. */
   readonly expression: string;
-  /** What `#name` stands for, where a name is one of the service's reserved words. */
+  /** Values of `#name`, for reserved words of the service. */
   readonly names?: Readonly<Record<string, string>>;
   readonly values?: Readonly<Record<string, AttributeValue>>;
 }
 
-/** One write of a transaction. `set` replaces attributes, `once` sets those that are not there, others stay. */
+/** One write of a transaction. `set` replaces attributes, `once` sets missing ones, others stay. */
 export interface Write {
   readonly key: Key;
   readonly set?: Readonly<Record<string, AttributeValue>>;
   readonly once?: Readonly<Record<string, AttributeValue>>;
   readonly remove?: readonly string[];
   readonly isDeleted?: boolean;
-  /** Only looks at the condition. */
+  /** True: checks the condition only. */
   readonly isCheck?: boolean;
   readonly condition?: Condition;
 }
 
 export type TransactOutcome =
   | { readonly status: 'done' }
-  /** Nothing was written: per write, the item whose condition failed, or null. */
+  /** Nothing was written. Per write: the item whose condition failed, or null. */
   | { readonly status: 'refused'; readonly failed: readonly (Item | null)[] };
 
-/** What one write outside of a transaction did: the item afterwards, or the item whose condition failed. */
+/** Outcome of a single write: the item afterwards, or the item whose condition failed. */
 export interface WriteOutcome {
   readonly status: 'done' | 'refused';
   readonly item: Item;
 }
 
-/** Counts what was used: for the cost model and for tests. */
+/** Counter of consumed capacity, for the cost model and tests. */
 export type Meter = (use: { readonly operation: string; readonly units: number; readonly items: number }) => void;
 
 export interface TableOptions {
-  /** With the SDK's retries; `maxAttempts` of 5 or more is advised. */
+  /** Client with the SDK's retries; `maxAttempts` of 5 or more is advised. */
   readonly client: DynamoDBClient;
   readonly name: string;
   readonly meter?: Meter;
-  /** How long this process may still take, ms: nothing is repeated that would not end before. Default: without end. */
+  /** Remaining time of this process, ms. No repetition that would end later. Default: without end. */
   readonly remainingMs?: () => number;
-  /** Wall time: what has expired by then is not read any more. Default: everything is that is there. */
+  /** Wall time. Items that have expired by then are skipped. Default: none are. */
   readonly nowMs?: () => number;
 }
 
-/** The range of one partition to read. */
+/** Range of one partition. */
 export interface Range {
   readonly pk: string;
   readonly prefix?: string;
-  /** Sort keys from here (inclusive). */
+  /** First sort key (inclusive). */
   readonly from?: string;
-  /** Sort keys up to here (inclusive). */
+  /** Last sort key (inclusive). */
   readonly to?: string;
   readonly descending?: boolean;
   readonly limit?: number;
 }
 
 /**
- * The table, with reads that see every write before them, and writes in transactions. Knows nothing of what the items
- * mean, but that one whose `ttl` has passed is gone: the service deletes it within days. Every fault leaves as an
- * EbbError (lib/drivers/aws/errors.ts).
+ * The table, with reads that see every earlier write, and transactions. It knows nothing of what items mean, except
+ * `ttl`: an expired item is gone, although the service deletes it days later. Every fault leaves as an EbbError
+ * (lib/drivers/aws/errors.ts).
  */
 export class Table {
   readonly #client: DynamoDBClient;
@@ -118,8 +115,8 @@ export class Table {
   }
 
   /**
-   * Those that are there, by `textOf` their key. `eventual`: half the price; what was written within the last second or
-   * so may be missing.
+   * Existing items, by `textOf` of their key. `eventual`: half the price, but writes of the last second or so may be
+   * missing.
    */
   async getMany(keys: readonly Key[], reads: 'consistent' | 'eventual' = 'consistent'): Promise<Map<string, Item>> {
     const unique = [...new Map(keys.map((k) => [textOf(k), k])).values()];
@@ -148,7 +145,7 @@ export class Table {
     return found;
   }
 
-  /** All items of the range, in order of their sort keys. */
+  /** All items of the range, by sort key. */
   async range(range: Range): Promise<Item[]> {
     const { pk, prefix, from, to, descending, limit } = range;
     const conditions = ['pk = :pk'];
@@ -179,8 +176,8 @@ export class Table {
   }
 
   /**
-   * Keys and numbers of arrival from an index, newest first, below `before`. An index follows the table within a second
-   * or so: what is listed was there, and what came just now may be missing.
+   * Keys and arrival numbers from an index, newest first, below `before`. An index follows within a second or so, so
+   * the newest items may be missing.
    */
   async newest(list: List, before: number, limit: number): Promise<{ readonly key: Key; readonly arrival: number }[]> {
     const items = await this.#query(
@@ -218,14 +215,14 @@ export class Table {
   }
 
   /**
-   * Whether an item is gone by its `ttl`. A commit that nobody has carried over is needed until the service deletes it
-   * (journal.ts).
+   * True if the item has expired by `ttl`. Commits are the exception: an uncompacted one is needed until the service
+   * deletes it (journal.ts).
    */
   isExpired(item: Item): boolean {
     return item['ttl'] !== undefined && numberOf(item, 'ttl') * 1000 <= this.#nowMs() && textAt(item, 'pk') !== LOG;
   }
 
-  /** Adds to a number of an item, which is made where it is not; the item afterwards. */
+  /** Adds to a number of an item, which is made if missing. Answers with the item afterwards. */
   async add(key: Key, name: string, by: number, set: Readonly<Record<string, AttributeValue>> = {}): Promise<Item> {
     const names = Object.keys(set);
     const answer = await this.#call('UpdateItem', () =>
@@ -253,8 +250,8 @@ export class Table {
   }
 
   /**
-   * One write alone: half of what it costs in a transaction. `answer`: whether the item afterwards is wanted. Throws
-   * when the service does not answer: then it may have been done.
+   * Single write, at half the price of a transaction. `answer`: whether the item afterwards is wanted. Throws if the
+   * service does not answer: the write may have happened.
    */
   async write(write: Write, answer: 'item' | 'nothing' = 'item'): Promise<WriteOutcome> {
     const { condition } = write;
@@ -296,8 +293,8 @@ export class Table {
   }
 
   /**
-   * All writes or none; at most one per item and 100 in all. Repeated with jittered pauses while it meets other
-   * transactions. Throws when the service does not answer: then it may have been done (lib/drivers/aws/errors.ts).
+   * All writes or none; at most one per item and 100 in all. Repeated with jittered pauses after conflicts. Throws if
+   * the service does not answer: the writes may have happened (lib/drivers/aws/errors.ts).
    */
   async transact(writes: readonly Write[]): Promise<TransactOutcome> {
     if (writes.length === 0) return { status: 'done' };
@@ -342,7 +339,7 @@ export class Table {
     return { Update: { ...guarded, ...updateOf(write, values) } };
   }
 
-  /** Repeated while the service is busy, or a transaction holds the item: neither has done anything. */
+  /** Repeats a call while the service is busy or a transaction holds the item. Neither has any effect. */
   async #call<T>(operation: string, send: () => Promise<T>): Promise<T> {
     for (let round = 0; ; round++) {
       try {
@@ -355,7 +352,7 @@ export class Table {
     }
   }
 
-  /** Full jitter: any time up to a limit that doubles. False when there is no time left to wait and to answer. */
+  /** Pause with full jitter: any time up to a limit that doubles. False if no time is left to wait and to answer. */
   async #pause(round: number): Promise<boolean> {
     const ms = Math.random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round);
     if (this.#remainingMs() < ms + TO_ANSWER_MS) return false;
@@ -375,7 +372,7 @@ export class Table {
 
 const keyItem = ({ pk, sk }: Key): Record<string, AttributeValue> => ({ pk: { S: pk }, sk: { S: sk } });
 
-/** What a `Write` sets and removes, as an update expression. */
+/** Update expression for what a `Write` sets and removes. */
 function updateOf(
   write: Write,
   values: Record<string, AttributeValue>,
@@ -417,7 +414,7 @@ const isConflict = (reason: CancellationReason): boolean => CONFLICTS.has(reason
 const refusedItem = (reason: CancellationReason): Item | null =>
   reason.Code === 'ConditionalCheckFailed' ? (reason.Item ?? {}) : null;
 
-/** A cancelled transaction says why per item, and its own message does not. */
+/** Fault of a cancelled transaction: its reasons per item say more than its message. */
 function transactFault(error: unknown, reasons: readonly CancellationReason[]): unknown {
   const other = reasons.find((r) => r.Code !== undefined && r.Code !== 'None');
   if (other === undefined) return error;
@@ -431,12 +428,12 @@ function transactFault(error: unknown, reasons: readonly CancellationReason[]): 
 
 const tooMuchAtOnce = (cause?: unknown): EbbError =>
   new EbbError('too-many-requests', {
-    what: 'the table takes no more requests now',
+    what: 'the table throttles requests now',
     next: 'try again in some seconds',
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** `work` on each, `width` of them at once. */
+/** Runs `work` on each item, `width` at a time. */
 export async function inParallel<T>(
   list: readonly T[],
   width: number,

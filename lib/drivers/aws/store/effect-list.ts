@@ -5,10 +5,10 @@ import { indexed, type EffectsDoc } from './documents.ts';
 import { EFFECTS, effectsKey } from './keys.ts';
 import type { Write } from './dynamo-table.ts';
 
-/** Effects in one item: rewritten when one of them is confirmed, so not too many. */
+/** Effects per item. The item is rewritten at each confirmation, so there are not too many. */
 const EFFECTS_PER_ITEM = 64;
 
-/** `EFFECTS` while a commit changes it: effects without an outcome, those recorded together in items together. */
+/** `EFFECTS` while a commit changes it: effects without an outcome, grouped by the commit that recorded them. */
 export class EffectList {
   readonly #items: Map<string, EffectsDoc>;
   readonly #itemOf: Map<string, string>;
@@ -23,7 +23,7 @@ export class EffectList {
     this.#commits = commits;
   }
 
-  /** `arrival` gives a number to an effect that is new. */
+  /** `arrival` numbers a new effect. */
   put(effect: EffectRecord, arrival: () => number): void {
     const known = this.#itemOf.get(effect.key);
     if (known !== undefined) this.#replace(known, effect);
@@ -51,7 +51,7 @@ export class EffectList {
     this.#changed.add(sk);
   }
 
-  /** As it is now; what became empty is not there. */
+  /** Items as they are now, without empty ones. */
   get open(): OpenEffects {
     const items = new Map([...this.#items].filter(([, doc]) => doc.length > 0));
     return { items, itemOf: indexed(items) };

@@ -5,16 +5,16 @@ import type { Head } from './journal.ts';
 import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
-/** Events in one item at most. */
+/** Most events per item. */
 const EVENTS_PER_ITEM = 500;
-/** Old items deleted by one commit at most. */
+/** Most old items that one commit deletes. */
 const FORGET_AT_ONCE = 20;
 
 type Loose = Omit<EventRecord, 'sequence'>;
 
 /**
- * Only commits write events, and one follows the other: numbers have no gaps, and what a reader has passed never
- * changes.
+ * Writes of events. Commits write all events and follow one another, so numbers have no gaps and earlier events never
+ * change.
  */
 export function eventWrites(first: number, events: readonly Loose[]): Write[] {
   const writes: Write[] = [];
@@ -25,18 +25,16 @@ export function eventWrites(first: number, events: readonly Loose[]): Write[] {
   return writes;
 }
 
-/**
- * Items of events older than the newest `keep`, given the next number: some at a time, so that a commit stays small.
- */
+/** Deletions of items with events older than the newest `keep`, a few per commit. `next`: number of the next event. */
 export async function forgottenEvents(view: Reader, next: number, keep: number): Promise<Write[]> {
-  // An item that begins so much earlier ends below what is kept, however many events it has.
+  // Start of the newest item that can go: however many events it has, it ends below the kept ones.
   const to = next - keep - EVENTS_PER_ITEM;
   if (to <= 0) return [];
   const items = await view.range({ pk: EVENTS, to: padded(to), limit: FORGET_AT_ONCE });
   return items.map((item) => ({ key: { pk: EVENTS, sk: textAt(item, 'sk') }, isDeleted: true }));
 }
 
-/** Events after a number, of the newest `keep`, ascending. */
+/** Events after a number, among the newest `keep`, ascending. */
 export async function readEvents(
   view: Reader,
   { events: last }: Pick<Head, 'events'>,
@@ -54,7 +52,7 @@ export async function readEvents(
   return found;
 }
 
-/** Items that hold the numbers from `first` on, as many as hold `limit` events: each has one at least. */
+/** Items with numbers from `first`, enough for `limit` events: each item has at least one. */
 async function itemsFrom(view: Reader, first: number, limit: number): Promise<readonly Item[]> {
   const at = await view.range({ pk: EVENTS, to: padded(first), descending: true, limit: 1 });
   const begun = at.filter((item) => unpadded(textAt(item, 'sk')) + numberOf(item, 'n') > first);

@@ -1,10 +1,10 @@
 /**
- * When items go away by themselves (`ttl`, the table's time to live): no write deletes them, so ageing out costs
- * nothing but the attribute, which is set with what is written anyway. The service deletes within days of that second;
- * readers take an item as gone from that second on (dynamo-table.ts).
+ * Expiry of items (`ttl`, the table's time to live). No write deletes them, so ageing costs only the attribute, which
+ * is set with other writes. The service deletes items within days. Readers treat them as gone from the exact second
+ * (dynamo-table.ts).
  *
- * What is over goes `historyDays` after the commit that finds it over. Small items beside it, written while nobody
- * knows how long it will live, get a year more: nothing that is still looked for by them lives so long.
+ * Finished work expires `historyDays` after the commit that finds it over. Small items beside it are written before its
+ * end is known, so they get a year more: no open work needs them that long.
  */
 import { secondsBetween } from '../../../kernel/units.ts';
 import type { Job } from '../../../domain/job.ts';
@@ -12,11 +12,11 @@ import type { Write } from './dynamo-table.ts';
 import { number } from './codec.ts';
 
 const DAY_S = 86_400;
-/** Longest life of a job, a task or an instance of which everything is still found by its neighbours. */
+/** Longest life of a job, task or instance whose neighbouring items are sure to be kept, days. */
 export const LIFE_DAYS = 365;
 /**
- * Entries of the list of all jobs go so much later than a job that ends at once: one that lives half as long looks
- * after its entry when it ends.
+ * Extra life of entries in the list of all jobs, beyond that of a job that ends at once, days. A job that lives half as
+ * long renews its entry at its end.
  */
 const LISTED_DAYS = 30;
 
@@ -32,7 +32,7 @@ export class Expiry {
     this.#nowMs = nowMs;
   }
 
-  /** The day (UTC) of now: `2026-01-31`. */
+  /** Current day (UTC): `2026-01-31`. */
   get day(): string {
     return new Date(this.#nowMs).toISOString().slice(0, 10);
   }
@@ -41,27 +41,27 @@ export class Expiry {
     return Math.floor(this.#nowMs / 1000);
   }
 
-  /** Whether anything ever goes. */
+  /** True if anything ever expires. */
   get isOn(): boolean {
     return this.#days !== null;
   }
 
-  /** Of what is over now, and of a key that is used now. */
+  /** Expiry of finished work, and of a key in use. */
   get over(): Attributes {
     return this.#after(0);
   }
 
-  /** Of what lies beside something that is not over. */
+  /** Expiry of items beside open work. */
   get beside(): Attributes {
     return this.#after(LIFE_DAYS);
   }
 
-  /** Of an entry in the list of all jobs. */
+  /** Expiry of an entry in the list of all jobs. */
   get listed(): Attributes {
     return this.#after(LISTED_DAYS);
   }
 
-  /** Whether a job that is over has lived so long that its entry in the list of all jobs may go before it. */
+  /** True if a finished job lived so long that its entry in the list of all jobs may expire before it. */
   isLongListed(job: Pick<Job, 'submittedMs' | 'finishedMs'> | null): boolean {
     if (job === null || job.finishedMs === null) return false;
     return secondsBetween(job.submittedMs, job.finishedMs) > (LISTED_DAYS / 2) * DAY_S;

@@ -10,10 +10,10 @@ import type { Jobs } from './job-items.ts';
 import { submittedKey, textOf } from './keys.ts';
 import { inParallel, type Table, type Write } from './dynamo-table.ts';
 
-/** Times that other processes may take the same keys in a row. */
+/** Rounds in which other processes may take the same keys. */
 const MAX_ROUNDS = 20;
 const KEYS_AT_ONCE = 16;
-/** Keys of one transaction, which has 100 items and 4 MB at most; a key that holds its job has some 16 KB at most. */
+/** Keys per transaction, which has at most 100 items and 4 MB. A key with its job has at most some 16 KB. */
 const KEYS_PER_WRITE = 100;
 const WRITES_AT_ONCE = 4;
 
@@ -23,25 +23,23 @@ interface Call {
   readonly reject: (error: unknown) => void;
 }
 
-/** What was stored before. */
+/** Jobs that were stored before. */
 interface Known {
   readonly taken: Set<string>;
   readonly used: Map<string, Submitted>;
-  /** Keys whose job is not there: it is still to be announced. */
+  /** Keys without a job: it is still to be written. */
   readonly unfinished: ReadonlySet<string>;
 }
 
 const nothingKnown = (): Known => ({ taken: new Set(), used: new Map(), unfinished: new Set() });
 
-/**
- * A job to be written. Without `key`: it has none, or a call before this one left it at the key, and it is completed.
- */
+/** Job to be written. Without `key`: it has none, or an earlier call left it at the key. */
 interface Due {
   readonly job: Job;
   readonly key: Submission['idempotency'];
 }
 
-/** What a call comes to: jobs to be written, and an outcome for each submission once they are. */
+/** Decision on a call: jobs to write, and the outcome of each submission afterwards. */
 interface Ruling {
   readonly call: Call;
   readonly due: readonly Due[];
@@ -52,7 +50,7 @@ export interface IntakeParts {
   readonly table: Table;
   readonly blobs: Blobs;
   readonly jobs: Jobs;
-  /** Makes jobs of what was submitted before. */
+  /** Commits earlier submissions. */
   readonly takeIn: () => Promise<void>;
   /** Wall time. */
   readonly nowMs: () => number;
@@ -60,13 +58,12 @@ export interface IntakeParts {
 }
 
 /**
- * Takes submissions (arrivals.ts). Calls that arrive while others are being written are looked at together next, so
- * that a process never contends with itself. What a call makes is one item, whatever its size: it is there whole or not
- * at all.
+ * Submissions (arrivals.ts). Calls that arrive during a write are handled together next, so a process never contends
+ * with itself. A call makes one item of any size, whole or not at all.
  *
- * A lone submission, which is the rule, writes its key and itself and reads nothing. Ids are drawn at random (40 bits
- * within a second): of two with the same id the second is refused while the first is not taken in yet, and would be the
- * same job afterwards.
+ * A single submission, the usual case, writes its key and itself and reads nothing. Ids are random (40 bits within a
+ * second). If two are equal, the second submission is refused while the first is not committed yet. Afterwards it would
+ * be taken for the same job.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -84,7 +81,7 @@ export class Intake {
     });
   }
 
-  /** What keys were used for; those whose job is not there are left out. */
+  /** Jobs of keys. Keys without a job are left out. */
   async submitted(keys: readonly string[]): Promise<ReadonlyMap<string, Submitted>> {
     const { table, jobs, takeIn } = this.#parts;
     const items = await table.getMany(keys.map(submittedKey));
@@ -126,7 +123,7 @@ export class Intake {
     for (let round = 0; left.length > 0; round++) {
       if (round === MAX_ROUNDS) {
         throw new EbbError('too-many-requests', {
-          what: 'others keep submitting under the same keys',
+          what: 'other processes keep submitting under the same keys',
           next: 'try again in some seconds',
         });
       }
@@ -134,7 +131,7 @@ export class Intake {
       const rulings = this.#rule(left, await this.#knownOf(all, round));
       const again: Call[] = [];
       for (const ruling of rulings) {
-        // Later calls may have been decided by an earlier one that is not written after all.
+        // Repeated: an earlier call, on which these decisions depend, may not have been written.
         const isWritten = again.length === 0 && (await this.#write(ruling));
         if (isWritten) ruling.call.resolve(ruling.outcomes);
         else again.push(ruling.call);
@@ -143,7 +140,7 @@ export class Intake {
     }
   }
 
-  /** Decides each call by what is stored and by the calls before it, and rejects those with an id that is taken. */
+  /** Decides each call by the store and the calls before it. Calls with an id in use are refused. */
   #rule(calls: readonly Call[], known: Known): readonly Ruling[] {
     const rulings: Ruling[] = [];
     for (const call of calls) {
@@ -154,7 +151,7 @@ export class Intake {
     return rulings;
   }
 
-  /** Of a lone submission the writes themselves say whether its key or its id is used. */
+  /** Known jobs. For a single submission the writes themselves show whether its key or id is used. */
   async #knownOf(submissions: readonly Submission[], round: number): Promise<Known> {
     return round === 0 && submissions.length === 1 ? nothingKnown() : this.#known(submissions);
   }
@@ -188,8 +185,8 @@ export class Intake {
   }
 
   /**
-   * The job of a key under which none was found. Its writer is still at it, or died before it wrote more; it may have
-   * been this very call. `asked`: the job that is submitted under the key now.
+   * Job of a key without a stored job. Its writer is still working, or died, and may have been this very call. `asked`:
+   * the job that is submitted under the key now.
    */
   async #lacking(
     item: Item,
@@ -204,13 +201,12 @@ export class Intake {
       const id = jobId(textAt(item, 'job'));
       const job = await jobs.get(id);
       if (job !== null) return { job, isUnfinished: false };
-      // The object of a call that was never completed has expired. The same body makes the same job; another one is a
-      // conflict.
+      // Expired object of an incomplete call. The same body makes the same job; another one is a conflict.
       return { job: asked === undefined ? undefined : { ...asked, id }, isUnfinished: true };
     }
   }
 
-  /** False when another process was there first: what is stored must be looked at anew. */
+  /** False if another process was first: the store must be read again. */
   async #write({ due }: Ruling): Promise<boolean> {
     const { table, blobs, nowMs, takeIn } = this.#parts;
     const jobs = due.map((d) => d.job);
@@ -219,14 +215,15 @@ export class Intake {
     const held = await heldJobs(blobs, jobs, objectOf(jobs.length === 1 ? first.id : `${first.id}.all`));
     if (!(await this.#writeKeys(due, jobs.length === 1 ? held : null))) return false;
     const { status, item } = await table.write(arrivalWrite(first, held, nowMs()));
-    // Somebody completes the same call, or has its id at the same time.
+    // Conflict: another process completes the same call, or has its id.
     if (status === 'refused' && !isSameArrival(item, held)) return false;
-    // Ids of several are not all in the name of their item: they are known at once. Else the next look does it.
+    // Several ids: not all of them are in the item's name, so they are committed now. A single one waits for the next
+    // reader.
     if (jobs.length > 1) await takeIn().catch(afterwards);
     return true;
   }
 
-  /** `shared`: what holds the only job of the call. False when another process took a key. */
+  /** `shared`: attributes of the call's only job. False if another process took a key. */
   async #writeKeys(due: readonly Due[], shared: Awaited<ReturnType<typeof heldJobs>> | null): Promise<boolean> {
     const { table, blobs, expiry } = this.#parts;
     const writes: Write[] = [];
@@ -235,7 +232,7 @@ export class Intake {
       const held = shared ?? (await heldJobs(blobs, [job], objectOf(job.id)));
       writes.push(keyWrite({ job: job.id, key }, held, expiry()));
     });
-    // A request that was thought lost may have been carried out.
+    // True for our own write: a request that seemed lost may have been carried out.
     const isOurs = (item: Item, write: Write | undefined): boolean => item['job']?.S === write?.set?.['job']?.S;
     const [only] = writes;
     if (writes.length === 1 && only !== undefined) {
@@ -261,14 +258,12 @@ const idTaken = (id: string): EbbError =>
     next: 'submit it again: a new id is drawn',
   });
 
-/**
- * What was submitted is durable: a fault behind it is the next look's, not its submitter's, who would submit it again.
- */
+/** Submissions are durable here. Later faults must not fail the request. */
 function afterwards(error: unknown): void {
   if (!(error instanceof EbbError)) throw error;
 }
 
-/** The first id of the call that is taken already; submissions whose key was used make no job and need none. */
+/** First id of the call that is in use. Submissions with a used key make no job and need none. */
 function takenId(submissions: readonly Submission[], known: Known): string | null {
   const ids = new Set<string>();
   const keys = new Set(known.used.keys());

@@ -21,10 +21,10 @@ import type { Journal } from './journal.ts';
 import type { Reader, View } from './view.ts';
 import { decodeCursor, encodeCursor } from '../../stores/paging.ts';
 
-/** Jobs looked at for one page at most: a page may be short, with a cursor, when few of them are wanted. */
+/** Most jobs read for one page. If few match, a page may be short, with a cursor. */
 const EXAMINED_PER_PAGE = 2000;
 const EXAMINED_AT_ONCE = 50;
-/** Items of the list of all looked at for one page at most, and at once. */
+/** Most items of the list of all jobs per page, and per read. */
 const LISTS_PER_PAGE = 1568;
 const LISTS_AT_ONCE = 16;
 const STATES_OF_LIVE: ReadonlySet<JobState> = new Set<JobState>(['pending', 'running', 'held']);
@@ -40,7 +40,7 @@ export const jobOf = (doc: JobDoc, spec: JobSpec): Job | null =>
         spec,
       };
 
-/** Specifications that lie beside their jobs. */
+/** Specifications that are stored beside their jobs. */
 export async function specsOf(view: Reader, blobs: Blobs, ids: readonly string[]): Promise<Map<string, JobSpec>> {
   const items = await view.getMany(ids.map(specKey));
   const specs = new Map<string, JobSpec>();
@@ -56,7 +56,7 @@ interface Arrived {
   readonly arrival: number;
 }
 
-/** Jobs as others than the engine see them: as of the newest commit, or newer. */
+/** Jobs for readers other than the engine, as of the newest commit or later. */
 export class Jobs {
   readonly #blobs: Blobs;
   readonly #journal: Journal;
@@ -96,7 +96,7 @@ export class Jobs {
     return jobs;
   }
 
-  /** Those of the ids under which there is a job, or one is submitted. */
+  /** Ids in use, by a job or a submission. */
   async there(ids: readonly string[]): Promise<Set<string>> {
     const view = await this.#journal.view();
     const items = await view.getMany([...ids.map(jobKey), ...ids.map(newKey)]);
@@ -105,7 +105,7 @@ export class Jobs {
     return new Set(ids.filter(isThere));
   }
 
-  /** Jobs by id, else the newest of the name. */
+  /** Jobs by id, else the newest job of the name. */
   async find(refs: readonly string[]): Promise<ReadonlyMap<string, Job>> {
     const byId = await this.getMany(refs);
     const found = new Map<string, Job>();
@@ -122,7 +122,7 @@ export class Jobs {
   }
 
   /**
-   * Newest first. Looks at 2,000 jobs at most, found among 50,000 in the list of all: a page may have fewer than
+   * Jobs, newest first. Reads at most 2,000 jobs, found among 50,000 in the list of all. So a page may have fewer than
    * `limit` and still a `next`.
    */
   list(filter: JobFilter, limit: number, after: string | null): Promise<Page<Job>> {
@@ -155,7 +155,7 @@ export class Jobs {
     return page(found, null);
   }
 
-  /** Where to look for jobs so that few are looked at in vain: those that live, or the list of all. */
+  /** Candidates with few misses: open jobs, or the list of all. */
   async #batches(view: View, filter: JobFilter, before: number): Promise<AsyncIterable<Batch>> {
     if (filter.states?.every((s) => STATES_OF_LIVE.has(s)) !== true) {
       const { jobs } = await this.#journal.head();
@@ -177,7 +177,7 @@ export class Jobs {
   }
 }
 
-/** Jobs to be looked at together, newest first. `lastSeen`: none from there on is missing. */
+/** Jobs read together, newest first. `lastSeen`: from this arrival on none is missing. */
 interface Batch {
   readonly batch: readonly Arrived[];
   readonly lastSeen: number;
@@ -191,7 +191,7 @@ async function* inBatches(all: readonly Arrived[]): AsyncIterable<Batch> {
   }
 }
 
-/** Those of the list of all that have the owner and the name, and whoever lives longer than the list. */
+/** Jobs in the list of all with the owner and name, and open jobs that outlived the list. */
 async function* listedBatches(
   view: View,
   {
@@ -213,7 +213,7 @@ async function* listedBatches(
     const to = jobsKey(next).sk;
     const lists = await view.range({ pk: JOBS, to, descending: true, limit: LISTS_AT_ONCE });
     if (lists.length === 0) {
-      // The entries before have expired: of the jobs in them, those are left that live on.
+      // Earlier entries have expired; only live jobs remain.
       yield { batch, lastSeen: next + 1, isEnd: false };
       yield* inBatches((await live()).filter((j) => j.arrival <= next));
       return;

@@ -1,26 +1,24 @@
 /**
- * Commits of any size, all or nothing, by the newest lease only: a log of which each item is one commit.
+ * Commits of any size, all or nothing, by the newest lease only: a log with one item per commit.
  *
- * `LOG` `<n>` is commit n, with all that it writes, compressed together; or the taking of a lease, which is a commit of
- * nothing. It is put on the condition that there is none of that number yet, by who knows all commits before it. So
- * commits have one order; each was computed from the state that all before it make; and none comes after a newer lease
- * that its writer did not know of. One write of some kilobytes, and no transaction.
+ * `LOG` `<n>` is commit n with all its writes, compressed, or a new lease, which is a commit without writes. It is put
+ * on the condition that no item has that number yet, by a writer that knows all earlier commits. So commits have one
+ * order, and each is based on the state after all earlier ones. None follows a newer lease that its writer did not
+ * know. A commit is one write of some kilobytes, without a transaction.
  *
- * What a commit writes counts from there on. The items that it is about are written later, once for many commits
- * (`carry over`: tail.ts), by whoever makes a commit that leaves much in the log, or finds nothing left to do. HEAD
- * then says up to which commit that is done. Readers lay over the items what the log has since (view.ts).
+ * Writes of a commit count at once. Their items are written later, once for many commits. The log is compacted
+ * (tail.ts) by a writer that leaves much in it, or that finds nothing left to do. HEAD says up to which commit. Readers
+ * lay the rest of the log over the items (view.ts).
  *
- * Crash points. Before the put: nothing has happened (an object that nobody names is left, of a large commit). After
- * it: the commit holds. While it is carried over: whoever does it next begins where HEAD says; writes are absolute and
- * say which commit they are of, so that they may be done again, by several at once, and late. Between the last and
- * HEAD: they are done again.
+ * Crash points. Before the put: nothing has happened, but a large commit leaves an unnamed object. After it: the commit
+ * holds. During compaction: the next compaction resumes at HEAD. Its writes are absolute and name their commit, so they
+ * may be repeated, concurrent and late. Before HEAD is written: the writes are repeated.
  *
- * A request of unknown outcome (the answer was lost, or the request is still on its way) is made again under the same
- * number: what is found there then is either this commit, by its name, or another one, and the lost request can never
- * be carried out.
+ * A request with an unknown outcome (lost answer, or still on its way) is repeated under the same number. The item
+ * found there is either this commit, by its id, or another one. In both cases the lost request can never take effect.
  *
- * Commits expire (`ttl`) long after they were carried over: what has work is carried over within some commits, what has
- * none at once.
+ * Commits expire (`ttl`) long after their compaction. Commits with open work are compacted within some commits, others
+ * at once.
  */
 import { randomUUID } from 'node:crypto';
 import { EbbError } from '../../../kernel/errors.ts';
@@ -28,42 +26,39 @@ import { isOutcomeUnknown } from '../errors.ts';
 import type { Blobs } from './blobs.ts';
 import { bytes, checkVersion, decode, decoded, encode, number, numberOf, text, textAt, type Item } from './codec.ts';
 import { COMMITS_PREFIX, HEAD, KEEP_COMMITS_DAYS, LOG, logKey, padded, type Key } from './keys.ts';
-import { carriedOver, folded, isPassing, type Tail } from './tail.ts';
+import { compactionWrite, folded, isPassing, type Tail } from './tail.ts';
 import { inParallel, type Table, type Write } from './dynamo-table.ts';
 import { upgraded, type Place } from './upgrades.ts';
 import { View } from './view.ts';
 
-/**
- * A commit is carried over, with those before it, once they are so many or so large: what a reader that has just begun
- * reads.
- */
-const CARRY_COMMITS = 100;
-const CARRY_BYTES = 98_304;
+/** Number and bytes of commits from which the log is compacted. A new reader reads at most about as much. */
+const COMPACT_COMMITS = 100;
+const COMPACT_BYTES = 98_304;
 const WRITES_AT_ONCE = 16;
-/** Commits of others that may come between in a row while the lease is taken. */
+/** Commits of others in a row while the lease is taken. */
 const MAX_ROUNDS = 50;
 /** Tries of a request whose answer is lost. */
 const MAX_TRIES = 5;
-/** Commits whose names a process remembers: of what was written in them it need not read everything again. */
+/** Earlier commits that a process keeps, so that it need not read again what they wrote. */
 const REMEMBERED = 256;
 
-/** The state after the newest commit, but for the documents. */
+/** State after the newest commit, without documents. */
 export interface Head {
-  /** The newest fencing token. */
+  /** Newest fencing token. */
   readonly token: number;
   /** Commits so far, leases included. */
   readonly commits: number;
-  /** Numbers of arrival given to attempts, instances and effects. */
+  /** Arrival numbers given to attempts, instances and effects. */
   readonly arrivals: number;
   /** Plans so far. */
   readonly plans: number;
   /** Jobs so far. */
   readonly jobs: number;
-  /** Events so far, those that are forgotten included. */
+  /** Events so far, including deleted ones. */
   readonly events: number;
 }
 
-/** What a commit writes. */
+/** Writes of a commit, and the numbers of its head. */
 export interface Batch {
   readonly writes: readonly Write[];
   readonly head: Pick<Head, 'arrivals' | 'plans' | 'jobs' | 'events'>;
@@ -81,7 +76,7 @@ interface Logged extends Entry {
 
 export type CommitOutcome =
   | { readonly status: 'done'; readonly head: Head }
-  /** Others have committed since: read the head, and the documents, again. */
+  /** Other commits came between: read head and documents again. */
   | { readonly status: 'stale' };
 
 const BEGINNING: Head = { token: 0, commits: 0, arrivals: 0, plans: 0, jobs: 0, events: 0 };
@@ -90,14 +85,14 @@ export class Journal {
   readonly #table: Table;
   readonly #blobs: Blobs;
   readonly #nowMs: () => number;
-  /** As far as it is known here; null before the first look. */
+  /** Head as known here; null before the first read. */
   #head: Head | null = null;
-  /** Newest commits, ascending and without gaps, up to the head: all that are not carried over, and some more. */
+  /** Newest commits up to the head, ascending, without gaps: all that are not compacted, and some more. */
   #known: readonly Logged[] = [];
-  /** The items have everything up to this commit. */
-  #carried = 0;
+  /** Last commit that is fully in the items. */
+  #compacted = 0;
   #tail: Tail = new Map();
-  #lastLook: Promise<unknown> = Promise.resolve();
+  #lastHead: Promise<unknown> = Promise.resolve();
 
   /** `nowMs`: wall time, for the expiry of items. */
   constructor(table: Table, blobs: Blobs, nowMs: () => number) {
@@ -114,34 +109,34 @@ export class Journal {
       if (await this.#append(next, { writes: [], holder })) return next;
     }
     throw new EbbError('too-many-requests', {
-      what: 'others keep taking the lease of the engine',
+      what: 'other processes keep taking the lease of the engine',
       next: 'try again in some seconds',
     });
   }
 
-  /** The newest head: with every commit that was made before this was asked. Looks follow one another. */
+  /** Newest head, with every commit made before this call. Reads run one after another. */
   head(): Promise<Head> {
-    const looked = this.#lastLook.then(async () => {
+    const head = this.#lastHead.then(async () => {
       if (this.#head === null) await this.#begin();
       await this.#follow();
       return this.#head ?? BEGINNING;
     });
-    this.#lastLook = looked.catch(() => undefined);
-    return looked;
+    this.#lastHead = head.catch(() => undefined);
+    return head;
   }
 
-  /** Everything as of the newest commit. */
+  /** State as of the newest commit. */
   async view(): Promise<View> {
     await this.head();
     return this.viewAsKnown();
   }
 
-  /** Everything as of the newest commit that is known here. */
+  /** State as of the newest commit known here. */
   viewAsKnown(): View {
     return new View(this.#table, this.#tail);
   }
 
-  /** Commits after one, up to the head; null when they are not at hand any more. */
+  /** Commits after one, up to the head; null if some are no longer kept. */
   since(commit: number): readonly Entry[] | null {
     const head = this.#head?.commits ?? 0;
     const found = this.#known.filter((e) => e.commit > commit);
@@ -153,23 +148,22 @@ export class Journal {
     const wasDue = this.#isDue();
     const next: Head = { ...head, ...numbers, commits: head.commits + 1 };
     if (!(await this.#append(next, { writes }))) return { status: 'stale' };
-    // The commit holds from here on: a fault while it is carried over is not the caller's, the next one goes on with
-    // it.
-    if (this.#isDue()) await this.#carry({ mayPass: !wasDue, isAsked: false }).catch(passing);
+    // The commit holds from here on. A fault of compaction is not the caller's: the next one resumes.
+    if (this.#isDue()) await this.#compact({ mayPass: !wasDue, isAsked: false }).catch(passing);
     return { status: 'done', head: next };
   }
 
-  /** Carries over what the log has, when nothing is left to do. */
+  /** Compacts the log, when nothing is left to do. */
   async settle(): Promise<void> {
-    if (this.#tail.size > 0) await this.#carry({ mayPass: !this.#isDue(), isAsked: true }).catch(passing);
+    if (this.#tail.size > 0) await this.#compact({ mayPass: !this.#isDue(), isAsked: true }).catch(passing);
   }
 
   #isDue(): boolean {
-    const open = this.#known.filter((e) => e.commit > this.#carried);
-    return open.length >= CARRY_COMMITS || open.reduce((sum, e) => sum + e.bytes, 0) >= CARRY_BYTES;
+    const open = this.#known.filter((e) => e.commit > this.#compacted);
+    return open.length >= COMPACT_COMMITS || open.reduce((sum, e) => sum + e.bytes, 0) >= COMPACT_BYTES;
   }
 
-  /** False when there is another commit of that number. */
+  /** False if another commit has that number. */
   async #append(
     head: Head,
     { writes, holder }: Pick<Entry, 'writes'> & { readonly holder?: string },
@@ -189,7 +183,7 @@ export class Journal {
         p: number(head.plans),
         j: number(head.jobs),
         e: number(head.events),
-        c: number(this.#carried),
+        c: number(this.#compacted),
         ttl: number(Math.floor(this.#nowMs() / 1000) + KEEP_COMMITS_DAYS * 86_400),
         ...(holder === undefined ? {} : { holder: text(holder) }),
       },
@@ -211,11 +205,11 @@ export class Journal {
     }
   }
 
-  /** A commit of this process may be found by a look of its own before its put is answered. */
+  /** Idempotent: this process may read its own commit before its put is answered. */
   #take(entry: Logged): void {
     if (entry.commit < this.#next) return;
     this.#head = entry.head;
-    const from = Math.min(this.#carried + 1, entry.commit - REMEMBERED);
+    const from = Math.min(this.#compacted + 1, entry.commit - REMEMBERED);
     this.#known = [...this.#known.filter((e) => e.commit >= from), entry];
     this.#tail = folded(this.#tail, entry.commit, entry.writes);
   }
@@ -225,17 +219,17 @@ export class Journal {
     if (item !== undefined) checkVersion(item);
     const head = headOf(item);
     this.#head = head;
-    this.#carried = head.commits;
+    this.#compacted = head.commits;
     this.#known = [];
     this.#tail = new Map();
   }
 
-  /** Reads the commits that were made since. */
+  /** Reads newer commits. */
   async #follow(): Promise<void> {
     const { commits } = this.#head ?? BEGINNING;
     const items = await this.#table.range({ pk: LOG, from: padded(commits + 1) });
     const isGap = items.length > 0 && Number(textAt(items[0], 'sk')) !== commits + 1;
-    // Away for so long that commits have expired: they are in the items.
+    // Gap: this process was away so long that commits have expired. They are in the items.
     if (isGap) await this.#begin();
     for (const item of isGap ? await this.#table.range({ pk: LOG, from: padded(this.#next) }) : items) {
       const logged = await this.#logged(item);
@@ -247,7 +241,7 @@ export class Journal {
         });
       }
       this.#take(logged);
-      this.#carriedTo(numberOf(item, 'c'));
+      this.#compactedTo(numberOf(item, 'c'));
     }
   }
 
@@ -272,23 +266,23 @@ export class Journal {
     return { commit: commits, writes, head, bytes: content?.length ?? 0 };
   }
 
-  #carriedTo(commit: number): void {
-    if (commit <= this.#carried) return;
-    this.#carried = commit;
+  #compactedTo(commit: number): void {
+    if (commit <= this.#compacted) return;
+    this.#compacted = commit;
     const open = this.#known.filter((e) => e.commit > commit);
     this.#tail = open.reduce<Tail>((tail, e) => folded(tail, e.commit, e.writes), new Map());
   }
 
-  /** `mayPass`: nobody can have begun to carry over before the newest commit. */
-  async #carry({ mayPass, isAsked }: { readonly mayPass: boolean; readonly isAsked: boolean }): Promise<void> {
+  /** `mayPass`: nobody can have started a compaction before the newest commit. */
+  async #compact({ mayPass, isAsked }: { readonly mayPass: boolean; readonly isAsked: boolean }): Promise<void> {
     const head = this.#head ?? BEGINNING;
     const nowS = Math.floor(this.#nowMs() / 1000);
-    // Another process may have done it since.
-    this.#carriedTo(Math.min(head.commits, numberOf(await this.#table.get(HEAD), 'commits')));
+    // Progress of other processes.
+    this.#compactedTo(Math.min(head.commits, numberOf(await this.#table.get(HEAD), 'commits')));
     if (!isAsked && !this.#isDue()) return;
     const folds = [...this.#tail.values()].filter((fold) => !(mayPass && isPassing(fold)));
     await inParallel(folds, WRITES_AT_ONCE, async (fold) => {
-      await this.#table.write(carriedOver(fold, nowS), 'nothing');
+      await this.#table.write(compactionWrite(fold, nowS), 'nothing');
     });
     await this.#table.write({
       key: HEAD,
@@ -305,11 +299,11 @@ export class Journal {
         values: { ':commits': number(head.commits) },
       },
     });
-    this.#carriedTo(head.commits);
+    this.#compactedTo(head.commits);
   }
 }
 
-/** A fault that passes is not the caller's. */
+/** Retryable faults are not the caller's. */
 function passing(error: unknown): void {
   if (!(error instanceof EbbError) || !error.retryable) throw error;
 }
@@ -324,8 +318,8 @@ const headOf = (item: Item | undefined): Head => ({
 });
 
 /**
- * Writes as JSON: only the kinds of values that the store writes. What is encoded is decoded, so that all is compressed
- * together.
+ * Writes as JSON, for the kinds of values that the store writes. Encoded values are decoded, so that the whole commit
+ * is compressed together.
  */
 type PackedValue = { readonly s: string } | { readonly n: string } | { readonly f: boolean } | { readonly j: unknown };
 interface PackedWrite extends Omit<Write, 'set' | 'once' | 'condition'> {
@@ -342,7 +336,7 @@ function packed({ set, once, condition, ...rest }: Write): PackedWrite {
   };
 }
 
-/** Values lie in a commit without their version: it is the commit's. */
+/** Writes of a commit. Values in it have no version of their own: the commit's holds. */
 function unpackedAll(content: Uint8Array): readonly Write[] {
   const { value, version } = decoded(content);
   const unpack = (of: PackedValue, at: Place): Item[string] => unpackValue(of, at, version);

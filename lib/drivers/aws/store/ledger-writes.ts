@@ -7,22 +7,22 @@ import type { Expiry } from './expiry.ts';
 import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 
-/** Rows of an instance's ledger in one item, some 40 bytes each. */
+/** Ledger rows per item, some 40 bytes each. */
 const LEDGER_ROWS_PER_ITEM = 500;
 
 export interface SettledInstance {
   readonly instance: string;
   readonly rows: readonly LedgerRow[];
-  /** Attempts that this very commit places on it. */
+  /** Attempts that this commit places on the instance. */
   readonly visits: VisitsDoc;
-  /** A new number of arrival. */
+  /** Next arrival number. */
   readonly arrival: () => number;
   readonly expiry: Expiry;
 }
 
 /**
- * Rows of an instance replace those before; which those were. A job with a row among them is pointed to the instance,
- * unless its attempts say so.
+ * Writes that replace an instance's rows, and the former rows. Jobs with a row point to the instance, unless their
+ * attempts do.
  */
 export async function ledgerWrites(
   view: Reader,
@@ -55,7 +55,7 @@ export async function ledgerWrites(
 
 const jobsOf = (rows: readonly LedgerRow[]): ReadonlySet<string> => new Set(rows.flatMap((row) => row.job ?? []));
 
-/** Jobs that have attempts on the instance. */
+/** Jobs with attempts on the instance. */
 async function visitorsOf(
   view: Reader,
   { instance, visits }: SettledInstance,

@@ -8,31 +8,34 @@ import type { Write } from './dynamo-table.ts';
 import type { Reader } from './view.ts';
 import type { Retention } from '../../../ports/store.ts';
 
-/** Plans forgotten at once at most. */
+/** Most plans that one commit deletes. */
 const FORGET_AT_ONCE = 10;
 
 interface Before {
-  /** Of HEAD: commits, and plans with those of this commit so far. */
+  /** Numbers from HEAD: commits, and plans including those of this commit. */
   readonly commits: number;
   readonly plans: number;
-  /** What the newest plan so far explains. */
+  /** Explanations of the newest plan so far. */
   readonly former: ExplainedDoc;
-  /** Writes of this commit so far, by `textOf` their keys. */
+  /** Writes of this commit so far, by `textOf` of their keys. */
   readonly pending: ReadonlyMap<string, Write>;
-  /** Whether the job is not over: by what is known before this commit. */
+  /** True if the job was open before this commit. */
   readonly isLive: (job: string) => boolean;
   readonly expiry: Expiry;
 }
 
 interface PlanWrites {
   readonly writes: readonly Write[];
-  /** Objects that nothing names any more. */
+  /** Superseded objects. */
   readonly dropped: readonly string[];
   readonly explained: ExplainedDoc;
   readonly isNew: boolean;
 }
 
-/** Explanations of the newest plan lie together; those of jobs that it does not explain any more move to their jobs. */
+/**
+ * Writes of a plan. Explanations of the newest plan are stored together; those of jobs that it no longer explains move
+ * to the jobs.
+ */
 export async function planWrites(
   parts: { readonly view: Reader; readonly blobs: Blobs; readonly retention: Retention },
   { explanations, ...plan }: Plan,
@@ -66,10 +69,13 @@ export async function planWrites(
   };
 }
 
-/** A short one lies in the job's own item, which is written about then anyway, and stays below a kilobyte. */
+/**
+ * Largest explanation in the job's own item, bytes. That item is written at about the same time, and stays below a
+ * kilobyte.
+ */
 const WITHIN_JOB_BYTES = 480;
 
-/** The item of a job that is over may have expired meanwhile: what this makes of it then must expire as well. */
+/** Writes of an explanation. The item of a finished job may have expired, so what this makes of it must expire too. */
 function explanationWrites(doc: ExplanationDoc, isLive: boolean, expiry: Expiry): readonly Write[] {
   const once = isLive ? {} : expiry.over;
   const content = encode(doc);
@@ -81,7 +87,7 @@ function explanationWrites(doc: ExplanationDoc, isLive: boolean, expiry: Expiry)
   ];
 }
 
-/** Plans beyond the newest. Numbers of plans have no gaps, so what is too old is known by its number. */
+/** Deletions of old plans. Numbers of plans have no gaps, so old ones are known by number. */
 async function forgotten(
   { view, retention }: { readonly view: Reader; readonly retention: Retention },
   plans: number,

@@ -1,31 +1,31 @@
 /**
- * What commits have written and nobody has carried over to the items yet, folded by item: a reader lays it over what it
- * finds in the table, and whoever carries it over writes each item once, however many commits changed it. Pure.
+ * Writes of commits that are not compacted yet, folded by item. Readers lay them over the table's items. Compaction
+ * writes each item once, however many commits changed it. Pure.
  *
- * Every item that is carried over says by which commit it was last written (`w`). So a reader whose picture is older
- * than the item leaves the item as it is, and one who carries over late changes nothing that a newer commit wrote. What
- * is deleted and would be taken for something if it came back so (`isMarked`) leaves an item with a mark (`d`) for a
- * day, by which the same is true of it; the service takes it away (`ttl`).
+ * A compacted item names its last commit (`w`). So a reader with an older state leaves the item as it is, and a late
+ * compaction changes nothing that a newer commit wrote.
+ * Some deleted items would be misread if an old write brought them back (`isMarked`). They leave an item with a
+ * deletion marker (`d`) for a day, so the same rule protects them. The service deletes the marker (`ttl`).
  */
 import { flag, number, numberOf, type Item } from './codec.ts';
 import { ACTIVE, EFFECTS, LEDGER, textOf, type Key } from './keys.ts';
 import type { Write } from './dynamo-table.ts';
 import { SCHEMA_VERSION } from './upgrades.ts';
 
-/** How long the mark of what was deleted stays, s: longer than any process that could still write it lives. */
+/** Life of a deletion marker, s: longer than that of any process that could still write the item. */
 const MARK_S = 86_400;
 
-/** Attributes of what commits write and delete again. */
+/** Attributes that commits write and delete. */
 const CONTENT = ['b', 's3', 'j', 'o', 'y', 'l', 'a', 'n'] as const;
 
-/** What some commits in a row make of one item. */
+/** Writes of consecutive commits to one item. */
 export interface Fold {
   readonly key: Key;
-  /** The last of these commits that wrote it. */
+  /** Last of these commits that wrote the item. */
   readonly commit: number;
-  /** The first. */
+  /** First of these commits. */
   readonly since: number;
-  /** Nothing of what was stored before them remains. */
+  /** True: nothing remains of the stored item. */
   readonly isReset: boolean;
   readonly isThere: boolean;
   readonly set: NonNullable<Write['set']>;
@@ -35,7 +35,7 @@ export interface Fold {
 
 export type Tail = ReadonlyMap<string, Fold>;
 
-/** The folds after one more commit. */
+/** Folds after one more commit. */
 export function folded(tail: Tail, commit: number, writes: readonly Write[]): Tail {
   const next = new Map(tail);
   for (const write of writes) next.set(textOf(write.key), foldedOnto(next.get(textOf(write.key)), write, commit));
@@ -60,10 +60,10 @@ function foldedOnto(before: Fold | undefined, write: Write, commit: number): Fol
   };
 }
 
-/** Whether the item is only the mark of one that was deleted. */
+/** True if the item is only a deletion marker. */
 export const isMark = (item: Item): boolean => item['d'] !== undefined;
 
-/** The item as these commits leave it; undefined where it is not there. `item`: as it is stored. */
+/** Item after these commits; undefined if it does not exist. `item`: as stored. */
 export function laidOver(item: Item | undefined, fold: Fold | undefined): Item | undefined {
   const stored = item === undefined || isMark(item) ? undefined : item;
   if (fold === undefined || numberOf(item, 'w') >= fold.commit) return stored;
@@ -76,8 +76,8 @@ export function laidOver(item: Item | undefined, fold: Fold | undefined): Item |
 const without = (item: Item, names: readonly string[]): Item =>
   Object.fromEntries(Object.entries(item).filter(([name]) => !names.includes(name)));
 
-/** How a fold is carried over, done once or often, early or late. `nowS`: wall time. */
-export function carriedOver({ key, commit, isReset, isThere, set, once, remove }: Fold, nowS: number): Write {
+/** Compaction of one fold: repeatable, early or late. `nowS`: wall time. */
+export function compactionWrite({ key, commit, isReset, isThere, set, once, remove }: Fold, nowS: number): Write {
   const condition = {
     expression: 'attribute_not_exists(w) OR w < :w',
     values: { ':w': number(commit) },
@@ -89,7 +89,7 @@ export function carriedOver({ key, commit, isReset, isThere, set, once, remove }
     return { key, set: all, remove: others, condition };
   }
   if (isThere) {
-    // What is left of a mark: what may not be marked may expire, and goes on doing so.
+    // A rewritten item loses its deletion marker. Unmarked items keep their expiry.
     const marks = isMarked(key) ? ['d', 'ttl'] : [];
     const gone = [...new Set([...remove, ...marks])].filter((name) => set[name] === undefined);
     const first = Object.fromEntries(Object.entries(once).filter(([name]) => set[name] === undefined));
@@ -101,16 +101,14 @@ export function carriedOver({ key, commit, isReset, isThere, set, once, remove }
 }
 
 /**
- * Of old events and plans it does no harm if a process that was away for long makes them once more: nobody looks so far
- * back.
+ * True for items that need a deletion marker. Old events and plans need none: nobody reads so far back, so a late
+ * writer may restore them.
  */
 const isMarked = ({ pk, sk }: Key): boolean => pk === EFFECTS || pk === ACTIVE || sk.startsWith(LEDGER);
 
-/**
- * Effects that were recorded and closed by the commits that are carried over need no item at all, if nobody made one.
- */
+/** True for effects that these commits both recorded and closed: no item is needed if nobody made one. */
 export const isPassing = ({ key, isThere, since }: Fold): boolean =>
   key.pk === EFFECTS && !isThere && bornBy(key) === since;
 
-/** The commit that made an item of effects: it is named by the one before. */
+/** Commit that made an item of effects, which is named after the commit before. */
 const bornBy = ({ sk }: Key): number => Number(sk.split('#')[0]) + 1;

@@ -1,46 +1,44 @@
 /**
- * Versions of what the table and the bucket hold, and how a value that an earlier version wrote becomes what this one
- * reads.
+ * Versions of stored values, and the upgrade of older values to this version.
  *
- * Every value (codec.ts) bears the version that wrote it, in items, in objects and in the log alike. A reader brings it
- * up to its own version, one step after another; nothing is rewritten for that: what is written anyway is written in
- * the newest form, and what is over and never written again is read in its old form for good. Items bear a version, too
- * (`v`, of the last writer), which is looked at before their values are. Texts of `MEMORY` are their learners' own, who
- * read what they wrote before.
+ * Every value (codec.ts) holds the version of its writer, in items, objects and the log alike. Readers upgrade it step
+ * by step; nothing is rewritten for that. New writes have the newest form, and finished records keep their old form for
+ * good. Items have a version too (`v`, of the last writer), which is checked before their values. Texts of `MEMORY`
+ * belong to their learners, which read their own older forms.
  *
- * To change the form of a value: append a step here, record what the new version writes (`npm run record:store`), and
- * never change one that was released. Keys and attributes that are no values have no steps: what they mean never
- * changes, and what is to mean something else gets a new name.
+ * To change the form of a value, append a step here and record the new version (`npm run record:store`). Released steps
+ * never change. Keys and plain attributes have no steps: their meaning never changes, and a new meaning gets a new
+ * name.
  */
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Key } from './keys.ts';
 import { type CostRow, withIdleHours } from '../../../domain/costs.ts';
 
-/** 1 to 4 were never released, and no table of theirs is read (docs/adr/0013-submissions-are-taken-in.md). */
+/** First released version: no table of versions 1 to 4 is read (docs/adr/0013-submissions-are-taken-in.md). */
 export const FIRST_VERSION = 5;
 
-/** Where a value lies: the item's key, and the attribute. What lies in an object is the item's `b`. */
+/** Place of a value: key of the item, and attribute. An object's content is the item's `b`. */
 export interface Place extends Key {
   readonly attribute: string;
 }
 
 interface Upgrade {
-  /** Values of items whose keys begin so. */
+  /** Values of items whose keys have this prefix. */
   readonly of: Place;
   readonly to: (value: Readonly<Record<string, unknown>>) => unknown;
 }
 
-/** Step i takes values from version `FIRST_VERSION` + i to the next. */
+/** Step i upgrades from version `FIRST_VERSION` + i to the next. */
 export const STEPS: readonly (readonly Upgrade[])[] = [
   [
-    // Since then the record of an instance says that its end was refused, and that somebody stopped it.
+    // Record of an instance with the refusal of its end, and whether somebody stopped it.
     {
       of: { pk: 'I#', sk: 'FLEET', attribute: 'b' },
       to: (record) => ({ endRefused: null, isStopped: false, ...record }),
     },
   ],
   [
-    // Since then sums of costs tell idle time apart, which belongs to the jobs that caused it.
+    // Sums of costs with separate idle time, which belongs to the jobs that caused it.
     {
       of: { pk: 'COSTS', sk: '', attribute: 'b' },
       to: (sums) =>
@@ -50,17 +48,30 @@ export const STEPS: readonly (readonly Upgrade[])[] = [
     },
   ],
   [
-    // Since then rows of the ledger name who submitted the job.
+    // Ledger rows with the submitter of the job.
     {
       of: { pk: 'I#', sk: 'LEDGER#', attribute: 'b' },
       to: (rows) => (rows as unknown as readonly LedgerRow[]).map((row) => ({ ...row, caller: null })),
+    },
+  ],
+  [
+    // Since then sums of costs tell superseded running apart from work. Rows of the ledger before call it work.
+    {
+      of: { pk: 'COSTS', sk: '', attribute: 'b' },
+      to: (sums) =>
+        Object.fromEntries(
+          Object.entries(sums).map(([by, rows]) => [
+            by,
+            (rows as readonly CostRow[]).map((row) => ({ ...row, speculativeUsd: 0 })),
+          ]),
+        ),
     },
   ],
 ];
 
 export const SCHEMA_VERSION = FIRST_VERSION + STEPS.length;
 
-/** The value as this version has it. Costs nothing where it is of this version. */
+/** Value in the form of this version. Free if it already has it. */
 export function upgraded(value: unknown, at: Place, version: number): unknown {
   const due = STEPS.slice(version - FIRST_VERSION).flat();
   return due

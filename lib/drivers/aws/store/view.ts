@@ -1,16 +1,17 @@
-/** The table as of one commit: what is stored, and over it what commits have written since it was last carried over. */
+/** The table as of one commit: stored items, with the writes of uncompacted commits laid over them. */
+import { compareText } from '../../../kernel/compare.ts';
 import { numberOf, textAt, type Item } from './codec.ts';
 import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
 import type { Range, Table } from './dynamo-table.ts';
 
-/** What the engine's items are read through. */
+/** Reads of the engine's items. */
 export type Reader = Pick<Table, 'get' | 'getMany' | 'range' | 'newest'>;
 
-/** What it lies over. */
+/** Reads of the table below. */
 type Stored = Reader & Pick<Table, 'isExpired'>;
 
-/** Of these a commit always writes all there is. */
+/** Partitions whose items commits always write whole. */
 const WHOLE = new Set([ACTIVE, COSTS, EFFECTS, EXPLAINED.pk, JOBS, MEMORY]);
 
 export class View implements Reader {
@@ -23,7 +24,7 @@ export class View implements Reader {
     this.#tail = tail;
   }
 
-  /** How often the table was asked: what it shows may be newer than this view. */
+  /** Number of reads of the table. If there were any, the items may be newer than this view. */
   get reads(): number {
     return this.#reads;
   }
@@ -53,20 +54,20 @@ export class View implements Reader {
     const folds = [...this.#tail.values()].filter((fold) => fold.key.pk === pk && isWithin(fold.key.sk, range));
     this.#reads += 1;
     const items = await this.#table.range({ ...range, limit: limit + folds.length });
-    // Where a limit is asked for there are no marks of what was deleted (tail.ts).
+    // Lists with a limit have no deletion markers (tail.ts).
     const all = new Map(items.filter((item) => !isMark(item)).map((item) => [textAt(item, 'sk'), item]));
     const last = textAt(items.at(-1), 'sk');
     const isCut = items.length === limit + folds.length;
     for (const fold of folds) {
       const { sk } = fold.key;
-      // Beyond what was read there may be others before it.
+      // Items beyond the last one read are skipped: others may come before them.
       if (isCut && (descending ? sk < last : sk > last)) continue;
       const item = this.#laidOver(all.get(sk), fold);
       if (item === undefined) all.delete(sk);
       else all.set(sk, item);
     }
     const sign = descending ? -1 : 1;
-    return [...all.values()].sort((a, b) => sign * inOrder(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
+    return [...all.values()].sort((a, b) => sign * compareText(textAt(a, 'sk'), textAt(b, 'sk'))).slice(0, limit);
   }
 
   #laidOver(stored: Item | undefined, fold: Fold | undefined): Item | undefined {
@@ -89,8 +90,6 @@ export class View implements Reader {
     return [...all.values()].sort((a, b) => b.arrival - a.arrival).slice(0, limit);
   }
 }
-
-const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 const isWithin = (sk: string, { prefix = '', from = '', to }: Range): boolean =>
   sk.startsWith(prefix) && sk >= from && (to === undefined || sk <= to);

@@ -6,8 +6,8 @@ import { NpyWriter, type NpyType } from './npy-file.ts';
 import { onSuddenEnd } from '../sudden-end.ts';
 
 /**
- * The folder of a data set: one NumPy file per column and a manifest. Written beside its place as `NAME.PID.partial`
- * and renamed when complete, like market files (market-file.ts), so that nobody trains on half of one.
+ * Folder of a data set: one NumPy file per column and a manifest. Written as `NAME.PID.partial` and renamed when
+ * complete, so that nobody trains on half of one. Market files are written alike (lib/drivers/local/market/file.ts).
  */
 export const DATASET_VERSION = 1;
 const MANIFEST = 'manifest.json';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { EbbError } from '../../../kernel/errors.ts';
-import { isoOf, raw } from '../../../kernel/units.ts';
+import { isoOf } from '../../../kernel/units.ts';
 import {
   BID_KINDS,
   DELTA_USD,
@@ -30,6 +30,7 @@ import {
   type DatasetProgress,
 } from './dataset-columns.ts';
 import type { SourceOfRows } from '../../../models/evaluation/dataset-rows.ts';
+import { onDemandUsdOf } from '../../../domain/pool.ts';
 
 const COLUMNS = {
   features: 'float32',
@@ -212,7 +213,7 @@ export function priceDigest(trace: MarketTrace): string {
   for (const pool of trace.pools) {
     if (pool.option !== 'spot') continue;
     const { atMs, usdPerHour } = trace.prices(pool.id);
-    hash.update(`${pool.id}\0${raw(pool.onDemandUsdPerHour)}\0`);
+    hash.update(`${pool.id}\0${onDemandUsdOf(pool)}\0`);
     hash.update(bytesOf(atMs)).update(bytesOf(usdPerHour));
   }
   return hash.digest('hex');

@@ -8,13 +8,12 @@ import { EbbError, invariant } from '../../../kernel/errors.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw, seconds } from '../../../kernel/units.ts';
 import { Engine } from '../../../cycle/engine.ts';
-import { bidsAsked } from '../../../policy/asks.ts';
+import { bidsAsked, poolsPriced } from '../../../policy/asks.ts';
 import { forecastNamed, presetNamed, withStandIns } from '../../../stages/registry.ts';
 import type { Stages } from '../../../policy/contracts.ts';
 import { refusalText } from '../../../domain/plan.ts';
-import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../../stages/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
-import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
 import { capacityOf } from '../../../market/capacity-truth.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { dumpModel } from '../../../stages/plan/milp.ts';
@@ -59,7 +58,7 @@ const { ownPolicies } = world;
 const shippedOnly = withStandIns(preset, world.config.presets, { ownPolicies });
 const setAside = data.replaces !== null && shippedOnly !== world.config.presets;
 const presets = setAside ? shippedOnly : world.config.presets;
-const { stages, asks, own } = presetNamed(preset, presets, { ownPolicies });
+const { stages, asks, learners: reads, own } = presetNamed(preset, presets, { ownPolicies });
 const name = forecastNamed(world.config.forecast, preset, presets, ownPolicies);
 const forecasting = new ForecastInUse({ dir: data.dir, name, config: world.config, asks });
 const memory = new IdleMemory();
@@ -83,11 +82,12 @@ const engine = new Engine<Solver>({
   trials: async (observed) => {
     const { snapshot } = observed;
     const asked = bidsAsked(snapshot, asks, world.config);
-    const table = forecastTable(invariant(forecast, 'a forecast comes before trials'), snapshot.nowMs, asked);
+    const made = invariant(forecast, 'a forecast comes before trials');
+    const table = forecastTable(made, snapshot.nowMs, asked, poolsPriced(snapshot, stages));
     return openTrials({
       observed,
       market: table,
-      learned: await learners.stored(store, [runtimeLearner]),
+      learned: await learners.stored(store, reads.all),
       preset,
       config: { ...world.config, presets: shippedOnly },
     });

@@ -46,6 +46,8 @@ export interface LocalEngineOptions extends GivenWorld {
    * Absent: not allowed, because the thread does other work too.
    */
   readonly onInterrupted?: (afterS: number) => void;
+  /** True if there must be work of an earlier engine: else nothing is opened or recorded, and `not-found` is thrown. */
+  readonly resumes?: boolean;
   /** Receives lines that a person should see at once. Absent: events alone report. */
   readonly say?: (text: string) => void;
 }
@@ -99,9 +101,17 @@ function expectModel({ record, config, ownPolicies }: World): void {
   });
 }
 
+const nothingUnfinished = (dir: string): EbbError =>
+  new EbbError('not-found', { what: `${dir} holds no unfinished job`, next: 'run a job: `ebb run FILE`' });
+
 async function compose(options: LocalEngineOptions, lock: { release(): void }): Promise<LocalEngine> {
   const store = openSqliteStore({ path: join(options.dir, DATABASE) });
-  const world = await enterWorld(options.dir, options, await earlierLife(store));
+  const earlier = await earlierLife(store);
+  if (options.resumes === true && !earlier.open && !earlier.live) {
+    await store.close();
+    throw nothingUnfinished(options.dir);
+  }
+  const world = await enterWorld(options.dir, options, earlier);
   if (options.dumpModel !== null) expectModel(world);
   const market = replayMarket(world.trace, () => world.clock.now());
   const fleet = createLocalFleet({

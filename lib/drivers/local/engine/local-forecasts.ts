@@ -1,7 +1,7 @@
 import { liveInstances } from '../../../cycle/state/known-instances.ts';
 import { poolForecasts } from '../../../cycle/forecast/pool-forecasts.ts';
 import { forecastNamed } from '../../../stages/registry.ts';
-import { capacityLearner } from '../../../cycle/learn/capacity-learner.ts';
+import { capacityLearner } from '../../../stages/capacity-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import type { Backend } from '../../../ports/backend.ts';
 import type { Market } from '../../../ports/market.ts';

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
 import { ascending, epochMs, type EpochMs } from '../../../kernel/units.ts';
+import { billedUsd } from '../../../domain/costs.ts';
 import type { Attempt, Job } from '../../../domain/job.ts';
 import type { Store } from '../../../ports/store.ts';
 import { earlierLife } from './earlier-life.ts';
@@ -63,7 +64,7 @@ export async function readRecorded(dir: string): Promise<Recorded> {
       jobs: jobs.sort((a, b) => ascending(a.job.submittedMs, b.job.submittedMs)),
       firstPurchaseMs: purchase?.atMs ?? null,
       open,
-      billedUsd: costs.reduce((sum, c) => sum + c.workUsd + c.wastedUsd + c.idleUsd, 0),
+      billedUsd: costs.reduce((sum, c) => sum + billedUsd(c), 0),
     };
   } finally {
     await store.close();

@@ -20,7 +20,8 @@ interface TaskName {
  *   instances/<id>/work/<attempt>/      working directory of the attempt, removed at its end
  *   checkpoints/<job>/<stage>/<index>/  shared by all attempts of a task, removed when it has succeeded
  *   checkpoints/<job>/<stage>/<index>.copy-<number>/       of one copy, removed at its end
- *   checkpoints/<job>/<stage>/<index>.publisher-<round>    names the one attempt of the round that publishes its outputs
+ *   checkpoints/<job>/<stage>/<index>.publisher-<round>    names the attempt of the round that publishes outputs; a small
+ *                                       file per round, removed with the checkpoints of a job that has aged out
  *   logs/<xx>/<attempt>.out|err         <xx>: 256 folders, so that no folder grows without bound
  *   supervisor/<hash>/                  the supervisor's program, where Node would have to strip types at each start
  * Imported by the supervisor: node: imports only.

@@ -5,7 +5,7 @@ import type { InstanceRecord, TakenAttempt } from './instance-record.ts';
 import { JournalWriter } from './journal.ts';
 import { newestFileMs } from './kept-work.ts';
 import { inside } from './layout.ts';
-import { groupExists, killByCookie, leaderOf, signalGroup } from './processes.ts';
+import { endProcesses, leaderOf } from './processes.ts';
 
 /**
  * Ends an instance whose supervisor has died: kills its remaining processes, then completes its journal. May be
@@ -68,22 +68,13 @@ function keptBy(
   return Math.max(keptS, (Math.min(writtenMs, end.atMs) - startedMs) / 1000);
 }
 
-const PATIENCE_MS = 2000;
-const POLL_MS = 20;
-
 /** SIGKILL to all remaining processes of the instance's tasks; resolves when the groups are gone (or will not go). */
 async function killOrphans(instanceDir: string): Promise<void> {
   const groups = pidFiles(instanceDir).flatMap((file) => {
     const leader = leaderOf(readFileSync(file, 'utf8'), statSync(file).mtimeMs);
     return leader === null ? [] : [leader];
   });
-  for (const group of groups) signalGroup(group, 'SIGKILL');
-  const until = performance.now() + PATIENCE_MS;
-  // Programs that left their group, and groups whose leader has ended, are found by their environment.
-  while (killByCookie(inside.work(instanceDir)) > 0 || groups.some(groupExists)) {
-    if (performance.now() > until) return;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+  await endProcesses(inside.work(instanceDir), groups);
 }
 
 function pidFiles(instanceDir: string): string[] {

@@ -33,7 +33,7 @@ export function processStart(pid: number): string | null {
   if (LINUX) {
     const fields = statFields(pid);
     // A zombie has ended; only its parent has not noticed.
-    if (fields === null || fields[STATE] === 'Z' || fields[STATE] === 'X') return null;
+    if (!isAlive(fields)) return null;
     return `${bootId()}:${fields[STARTED] ?? ''}`;
   }
   try {
@@ -64,8 +64,11 @@ export function groupExists(group: number): boolean {
 /** Zombies count as gone: a signal does nothing to them, and a machine without an init may keep them for ever. */
 function isLiveMember(pid: number, group: number): boolean {
   const fields = statFields(pid);
-  return fields !== null && fields[GROUP] === String(group) && fields[STATE] !== 'Z' && fields[STATE] !== 'X';
+  return isAlive(fields) && fields[GROUP] === String(group);
 }
+
+const isAlive = (fields: string[] | null): fields is string[] =>
+  fields !== null && fields[STATE] !== 'Z' && fields[STATE] !== 'X';
 
 /** Sends to every process of the group. A group that is gone is not an error. */
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
@@ -116,9 +119,53 @@ export function killByCookie(folder: string): number {
   return found.length;
 }
 
+/** Time that the processes of a task have to be gone after SIGKILL, and between two tries. */
+const PATIENCE_MS = 2000;
+const POLL_MS = 20;
+
+/**
+ * SIGKILL to the groups and to all processes that work in `folder`, also to those that come meanwhile. Resolves when
+ * they are gone, or will not go.
+ */
+export async function endProcesses(folder: string, groups: readonly number[]): Promise<void> {
+  for (const group of groups) signalGroup(group, 'SIGKILL');
+  const until = performance.now() + PATIENCE_MS;
+  // Programs that left their group, and groups whose leader has ended, are found by their environment.
+  while (killByCookie(folder) > 0 || groups.some(groupExists)) {
+    if (performance.now() > until) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
 function worksIn(pid: number, folder: string): boolean {
   const wanted = Buffer.from(`${COOKIE}=${folder}`).toString('latin1');
-  return cookiesOf(environOf(pid) ?? '').some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
+  return cookiesOf(settledEnvironOf(pid)).some((entry) => entry === wanted || entry.startsWith(`${wanted}/`));
+}
+
+/** Time for which a process between two programs is waited for. It is for a fraction of a millisecond, if it runs. */
+const BETWEEN_MS = 50;
+const nobody = new Int32Array(new SharedArrayBuffer(4));
+
+/** The environment; of a process between two programs that of the second. */
+function settledEnvironOf(pid: number): string {
+  const until = performance.now() + BETWEEN_MS;
+  let environ = environOf(pid);
+  while (environ === '' && isBetweenPrograms(pid) && performance.now() < until) {
+    Atomics.wait(nobody, 0, 0, 1);
+    environ = environOf(pid);
+  }
+  // The second program may have begun just before its arguments were read.
+  if (environ === '') environ = environOf(pid);
+  return environ ?? '';
+}
+
+/** A program may have an empty environment or no arguments; a process without both has none, and may be anybody's. */
+function isBetweenPrograms(pid: number): boolean {
+  try {
+    return isAlive(statFields(pid)) && readProc(`/proc/${pid}/cmdline`) === '';
+  } catch {
+    return false;
+  }
 }
 
 const cookiesOf = (environ: string): string[] => environ.split('\0').filter((entry) => entry.startsWith(`${COOKIE}=`));

@@ -286,7 +286,7 @@ class Supervisor {
         this.#journal.taken(command.key, command.attempt, null);
         const entry = this.#entries.get(command.attempt);
         if (entry === undefined) this.#stoppedBefore.set(command.attempt, command.why);
-        else if (!entry.ended) this.#stop(entry, command.why, this.#politely(entry));
+        else if (!entry.ended) this.#stop(entry, command.why, this.#politely(entry, command.why));
         return;
       }
       case 'release':
@@ -363,15 +363,18 @@ class Supervisor {
       keptS: this.#cappedKept(entry, end.keptS),
     });
     const { role, task } = entry.run.command;
-    if (end.exitCode === 0 || role === 'copy') removeFolder(entry.run.checkpointDir);
-    // The task is done, and nobody resumes it.
-    if (end.exitCode === 0 && role === 'copy') removeFolder(layout.checkpoints(this.#dir, task));
+    // An attempt that lost the claim leaves the original's checkpoint: its task may run again.
+    const isDone = end.exitCode === 0 && end.stopped === null;
+    if (isDone || role === 'copy') removeFolder(entry.run.checkpointDir);
+    // Nobody resumes the task.
+    if (isDone && role === 'copy') removeFolder(layout.checkpoints(this.#dir, task));
   }
 
   /** Reasons of ours: the grace is the job's own. */
-  #politely(entry: Entry): StopSchedule {
-    const graceS = entry.run.command.checkpoint?.graceS ?? 0;
-    return { checkpoint: true, termAfterS: graceS, killAfterS: graceS + this.#spec.limits.killAfterS };
+  #politely(entry: Entry, why: StopReason): StopSchedule {
+    const savesInS = why === 'superseded' ? null : graceOf(entry);
+    const graceS = savesInS ?? 0;
+    return { checkpoint: savesInS !== null, termAfterS: graceS, killAfterS: graceS + this.#spec.limits.killAfterS };
   }
 
   #stop(entry: Entry, why: StopReason, schedule: StopSchedule): void {
@@ -393,9 +396,10 @@ class Supervisor {
     }
     const lastS = Math.min(limits.killAfterS, windowS / 4);
     for (const entry of this.#live()) {
-      const graceS = entry.run.command.checkpoint?.graceS ?? Infinity;
+      const savesInS = graceOf(entry);
+      const graceS = savesInS ?? Infinity;
       this.#stop(entry, 'interrupted', {
-        checkpoint: true,
+        checkpoint: savesInS !== null,
         termAfterS: Math.min(graceS, windowS - lastS),
         killAfterS: Math.min(graceS + lastS, windowS),
       });
@@ -417,9 +421,10 @@ class Supervisor {
     const { limits } = this.#spec;
     let longestS = 0;
     for (const entry of this.#live()) {
-      const schedule = this.#politely(entry);
+      const why = cause === 'released' ? 'preempted' : 'interrupted';
+      const schedule = this.#politely(entry, why);
       longestS = Math.max(longestS, schedule.killAfterS);
-      this.#stop(entry, cause === 'released' ? 'preempted' : 'interrupted', schedule);
+      this.#stop(entry, why, schedule);
     }
     await this.#allEnded(Math.max(longestS, limits.killAfterS) * 1000 + SETTLE_MS);
     this.#finish(cause, this.#capped(this.#now()), detail);
@@ -468,6 +473,10 @@ class Supervisor {
     }
   }
 }
+
+/** Seconds to save its work; null where it has no checkpoint, or nobody resumes it, as a copy. */
+const graceOf = ({ run: { command } }: Entry): number | null =>
+  command.role === 'copy' || command.checkpoint === null ? null : command.checkpoint.graceS;
 
 /** Null for a text that is no command: half of one, say. */
 function commandIn(text: string): Command | null {

@@ -11,7 +11,15 @@ import { inside, layout } from './layout.ts';
 import { LogFile } from './log-file.ts';
 import { MemoryCage, overLimit } from './memory-limit.ts';
 import type { SharedClock, StartCommand, StopReason, SupervisorLimits } from './messages.ts';
-import { BEFORE_PROGRAM, COOKIE, groupExists, killByCookie, signalGroup, signalHandlers } from './processes.ts';
+import {
+  BEFORE_PROGRAM,
+  COOKIE,
+  endProcesses,
+  groupExists,
+  killByCookie,
+  signalGroup,
+  signalHandlers,
+} from './processes.ts';
 import { secretVariables, withoutSecrets } from './secrets.ts';
 import type { StagingProcess } from './staging-process.ts';
 import type { Places } from './staging.ts';
@@ -41,6 +49,8 @@ export interface TaskEnd {
   readonly exitCode: number | null;
   readonly exitSignal: string | null;
   readonly stopped: StopReason | null;
+  /** Attempt that holds the claim which this one lost. */
+  readonly publisher?: string;
   readonly keptS: number;
   readonly usage: { readonly maxRss: number; readonly cpuS: number } | null;
   readonly detail: string | null;
@@ -275,7 +285,7 @@ export class TaskRun {
       }
     }
     signalGroup(group, 'SIGKILL');
-    killByCookie(this.#places.scratch);
+    await endProcesses(this.#places.scratch, []);
   }
 
   async #conclude(code: number | null, signal: string | null, atMs: number): Promise<TaskEnd> {
@@ -296,7 +306,8 @@ export class TaskRun {
     }
     const publisher = this.#publisher();
     if (publisher !== this.command.attempt) {
-      return this.#end({ atMs, exitCode: 0, stopped: 'superseded', detail: `${publisher} publishes its outputs` });
+      const detail = `${publisher} publishes its outputs`;
+      return this.#end({ atMs, exitCode: 0, stopped: 'superseded', publisher, detail });
     }
     const unmatched = await this.#publish();
     const detail = unmatched.length === 0 ? null : `no file matches ${inWords(unmatched)} among its outputs`;

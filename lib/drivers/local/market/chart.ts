@@ -1,6 +1,6 @@
 import type { EChartsOption } from 'echarts';
-import { epochMs, raw } from '../../../kernel/units.ts';
-import type { Pool } from '../../../domain/pool.ts';
+import { epochMs } from '../../../kernel/units.ts';
+import { type Pool, onDemandUsdOf } from '../../../domain/pool.ts';
 import { indexAt, priceAt } from '../../../market/price-steps.ts';
 import type { Window } from '../../../market/statistics.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
@@ -151,7 +151,7 @@ export interface PoolSeries {
 /** Price steps, times without capacity and moments of loss of one pool within a window. */
 export function poolSeries(trace: MarketTrace, pool: Pool, window: Window): PoolSeries {
   const prices = trace.prices(pool.id);
-  const onDemand = raw(pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(pool);
   const points: [number, number][] = [];
   const taken: Taken[] = [];
   const atStart = priceAt(prices, epochMs(window.fromMs));
@@ -230,7 +230,7 @@ export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[
       { text: `Spot market ${trace.name}`, left: 20, top: 10, textStyle: { color: palette.text, fontSize: 15 } },
       ...series.map((s, i) => ({
         text: `${s.pool.type.name} in ${s.pool.zone}`,
-        subtext: `on demand $${raw(s.pool.onDemandUsdPerHour)}/h`,
+        subtext: `on demand $${onDemandUsdOf(s.pool)}/h`,
         left: ROW.left,
         top: top(i) - 34,
         itemGap: 2,
@@ -273,7 +273,7 @@ export async function marketSvg(trace: MarketTrace, series: readonly PoolSeries[
 
 function poolLayers(s: PoolSeries, i: number, palette: Palette, span: Window): object[] {
   const axes = { xAxisIndex: i, yAxisIndex: i };
-  const onDemand = raw(s.pool.onDemandUsdPerHour);
+  const onDemand = onDemandUsdOf(s.pool);
   const marks = (name: string, cause: Taken['cause'], symbol: string, y: number): object => ({
     ...axes,
     type: 'scatter',

@@ -2,10 +2,10 @@ import { existsSync, openSync, readSync, closeSync, renameSync, rmSync } from 'n
 import { basename } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { EbbError, messageOf } from '../../../kernel/errors.ts';
-import { epochMs, mib, milliCpu, raw } from '../../../kernel/units.ts';
+import { epochMs, mib, milliCpu } from '../../../kernel/units.ts';
 import type { Arch, InstanceType } from '../../../domain/pool.ts';
 import { marketsOf, traceOf, type PriceArrays, type SpotMarket } from '../../../market/price-steps.ts';
-import type { AvailabilitySteps, MarketTrace } from '../../../market/trace.ts';
+import { spanOf, type AvailabilitySteps, type MarketTrace } from '../../../market/trace.ts';
 import { vector } from '../../../domain/resources.ts';
 
 /**
@@ -208,10 +208,8 @@ export function writeMarket(path: string, trace: MarketTrace, meta: MarketMeta):
         writer.availability(id, at, market.availability?.available[i] === 1),
       );
     }
-    return writer.finish(meta, (m) => onDemand.get(`${m.type.name}/${m.zone}`) ?? 0, {
-      fromMs: raw(trace.startMs),
-      untilMs: raw(trace.endMs),
-    });
+    const { startMs: fromMs, endMs: untilMs } = spanOf(trace);
+    return writer.finish(meta, (m) => onDemand.get(`${m.type.name}/${m.zone}`) ?? 0, { fromMs, untilMs });
   } catch (error) {
     writer.abort();
     throw error;

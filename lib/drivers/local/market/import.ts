@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { EbbError, type Issue } from '../../../kernel/errors.ts';
-import { epochMs, isoOf, raw, type EpochMs } from '../../../kernel/units.ts';
+import { epochMs, isoOf, type EpochMs } from '../../../kernel/units.ts';
 import { builtInCatalogue, type Catalogue } from '../../../market/catalogue.ts';
 import type { MarketTrace } from '../../../market/trace.ts';
 import {
@@ -15,6 +15,7 @@ import {
 } from './file.ts';
 import { detect, peek, readRaw, type RawFile, type RawSink } from './formats.ts';
 import { onSuddenEnd } from '../sudden-end.ts';
+import { onDemandUsdOf } from '../../../domain/pool.ts';
 
 /**
  * Flat spot price, as a fraction of on-demand, for series that tell availability and no price. 0.3 is where p2 and p3
@@ -210,7 +211,7 @@ class Collector implements RawSink {
     const given = this.#onDemand.get(`${market.type.name}/${market.zone}`);
     if (given !== undefined) return given;
     const entry = this.#catalogue.entry(market.type.name, at);
-    return entry === null ? 0 : raw(entry.onDemandUsdPerHour);
+    return entry === null ? 0 : onDemandUsdOf(entry);
   }
 
   /** Null for a type the catalogue lacks: its first row is reported, all are counted. */

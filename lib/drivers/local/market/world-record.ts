@@ -87,15 +87,25 @@ export function writeWorldRecord(dir: string, record: WorldRecord): void {
   replaceFile(fileOf(dir), JSON.stringify(record), true);
 }
 
-/** World of a directory without unfinished work: given options, and defaults. */
-export const newWorld = (given: GivenWorld): ChosenWorld => ({
-  market: given.market,
-  fromMs: given.fromMs,
-  seed: given.seed ?? DEFAULT_SEED,
+/**
+ * World of a directory without unfinished work: given options, and defaults. It stays on the market of `before` unless
+ * another is given: its clock goes on, and a replay of its jobs needs the prices that they had.
+ */
+export const newWorld = (given: GivenWorld, before: WorldRecord | null): ChosenWorld => ({
+  ...marketFor(given, before),
   preset: given.preset ?? DEFAULT_PRESET,
   settings: given.config,
   speed: given.speed ?? DEFAULT_SPEED,
 });
+
+function marketFor(given: GivenWorld, before: WorldRecord | null): Pick<ChosenWorld, 'market' | 'fromMs' | 'seed'> {
+  const kept = given.market === null ? before : null;
+  return {
+    market: given.market ?? kept?.market ?? null,
+    fromMs: given.fromMs ?? (given.seed === null ? (kept?.fromMs ?? null) : null),
+    seed: given.seed ?? kept?.seed ?? DEFAULT_SEED,
+  };
+}
 
 /**
  * World in which unfinished work goes on: as recorded. Options given again must agree with it (`conflict`), because

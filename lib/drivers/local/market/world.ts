@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { scaledClock, type Clock, type ClockAnchor } from '../../../kernel/clock.ts';
@@ -6,9 +7,10 @@ import { epochMs, isoOf, raw } from '../../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../market/default-market.ts';
-import type { MarketTrace } from '../../../market/trace.ts';
+import { spanOf, type MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
 import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
+import { settingsUnder } from '../../../policy/preset-chain.ts';
 import { loadPolicies } from '../policies/load-policies.ts';
 import { openMarket } from './import.ts';
 import { wallTime } from '../../wall.ts';
@@ -27,6 +29,7 @@ export interface World {
   readonly record: WorldRecord;
   readonly trace: MarketTrace;
   readonly clock: Clock;
+  /** Settings, with those of the preset. */
   readonly config: SchedulerConfig;
   /** Policies of the modules that the settings name. */
   readonly ownPolicies: readonly OwnPolicy[];
@@ -49,15 +52,18 @@ const SOLVER_SHARE = 0.25;
 
 /**
  * Decides the market of the directory and the position of its clock, and records both. While work of an earlier engine
- * is unfinished, missing options are as that engine had them. Throws `market.invalid`, `conflict`, `usage`.
+ * is unfinished, missing options are as that engine had them; later the market alone is. Throws `market.invalid`,
+ * `conflict`, `usage`.
  */
 export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlier): Promise<World> {
   const before = readWorldRecord(dir);
   const unfinished = before !== null && (earlier.open || earlier.live);
-  const trace = await traceOf(dir, unfinished ? before : newWorld(given));
+  const opened = unfinished ? before : newWorld(given, before);
+  if (given.market === null) expectKept(opened.market);
+  const trace = await traceOf(dir, opened);
   const chosen = unfinished
     ? sameWorld(dir, given, { before, config: settingsOf(before, trace), live: earlier.live })
-    : newWorld(given);
+    : opened;
   const record: WorldRecord = {
     version: 1,
     ...chosen,
@@ -68,6 +74,15 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
   const world = await openWorld(record, trace);
   writeWorldRecord(dir, record);
   return world;
+}
+
+function expectKept(market: string | null): void {
+  if (market === null || existsSync(market)) return;
+  throw new EbbError('market.invalid', {
+    what: 'the market of this directory is not there any more',
+    got: market,
+    next: 'put it back, name another one by --market, or use another --dir',
+  });
 }
 
 /** A limit that was given holds until the work that it was given for is done. */
@@ -93,7 +108,7 @@ const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<Mark
   market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
 
 async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World> {
-  const config = settingsOf(record, trace);
+  const config = settingsUnder(record.preset, settingsOf(record, trace));
   return {
     record,
     trace,
@@ -175,7 +190,8 @@ function anchorOf(
 
 function startOf(trace: MarketTrace, fromMs: number | null, isDefault: boolean): number {
   if (fromMs === null) return raw(isDefault ? defaultMarketStartMs : trace.startMs);
-  if (fromMs >= raw(trace.startMs) && fromMs < raw(trace.endMs)) return fromMs;
+  const { startMs, endMs } = spanOf(trace);
+  if (fromMs >= startMs && fromMs < endMs) return fromMs;
   throw new EbbError('usage', {
     what: '--from lies outside the market',
     got: isoOf(epochMs(fromMs)),

@@ -192,6 +192,11 @@ ALTER TABLE ledger ADD COLUMN caller TEXT;
 UPDATE ledger SET caller = (SELECT json_extract(jobs.body, '$.submittedBy.id') FROM jobs WHERE jobs.id = ledger.job);
 `;
 
+/** Aged-out cost of superseded running, which earlier versions called work. */
+const SPECULATION = `
+ALTER TABLE aged_costs ADD COLUMN speculative_usd REAL NOT NULL DEFAULT 0;
+`;
+
 /** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
 export const MIGRATIONS: readonly string[] = [
   INITIAL,
@@ -201,4 +206,5 @@ export const MIGRATIONS: readonly string[] = [
   CANCELLED_BY,
   RELEASES,
   CALLERS,
+  SPECULATION,
 ];

@@ -1,7 +1,7 @@
 import type { Draw } from './supply.ts';
 
 /**
- * Space-time request expressions: STRL with JamaisVu's pre-emption primitives (pSTRL, section 4.1.1), as plain data.
+ * Space-time request expressions: STRL with JamaisVu's preemption primitives (pSTRL, section 4.1.1), as plain data.
  *
  * Leaves stand for rectangles in resource space-time. Instead of "nodes", a unit draws a vector of resources on one
  * partition or several (a task on free room; a whole-machine share of the vCPU quota, the job's budget). Times are
@@ -45,12 +45,12 @@ export interface LnCk extends LeafBase {
   /** Value of k units; proportionally less for fewer. */
   readonly value: number;
 }
-/** Pre-empts exactly k units or none. */
+/** Preempts exactly k units or none. */
 export interface KillnCk extends LeafBase {
   readonly kind: 'killnCk';
   readonly cost: number;
 }
-/** Pre-empts up to k units. */
+/** Preempts up to k units. */
 export interface KillLnCk extends LeafBase {
   readonly kind: 'killLnCk';
   readonly cost: number;

@@ -8,6 +8,12 @@ import { bringing, describeTactic, without } from '../../../support/tactics.ts';
 
 const HOUR_S = 3600;
 const stage = { resources: resources(4), expectedRuntimeS: seconds(2 * HOUR_S) };
+/** Of an hour, saved at the notice. */
+const saving = {
+  resources: resources(4),
+  expectedRuntimeS: seconds(HOUR_S),
+  checkpoint: { signal: 'SIGUSR1', graceS: seconds(20), everyS: null },
+} as const;
 
 describeTactic({
   tactic: 'a large job is spread over pools that cost nearly the same',
@@ -34,5 +40,46 @@ describeTactic({
   mixed: [
     without('offers that are not spot', { appraise: 'without-spot' }),
     bringing('on-demand with spot', { extends: 'on-demand', appraise: 'cost-and-risk', scale: 'stratus-tributary' }),
+  ],
+});
+
+describeTactic({
+  tactic: 'deadline work of unknown running time stays off spot',
+  acts: async (deciders) => {
+    const blind = { ...stage, expectedRuntimeS: null, checkpoint: null };
+    const jobs = [simulatedJob('blind', 0, [600], { deadlineS: 24 * HOUR_S, stage: blind })];
+    return (await runOf({ jobs, trace: zones({}) }, deciders)).bought.every((b) => b.option === 'on-demand');
+  },
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
+  mixed: [
+    without('offers by price', { appraise: 'by-price' }),
+    bringing('a fleet that appraises risks', { extends: 'fleet', appraise: 'cost-and-risk' }),
+  ],
+});
+
+describeTactic({
+  tactic: 'work that must begin now to be in time is bought on-demand',
+  acts: async (deciders) => {
+    const jobs = [simulatedJob('tight', 0, [HOUR_S], { deadlineS: HOUR_S + 600, stage: saving })];
+    return (await runOf({ jobs, trace: zones({}) }, deciders)).bought[0]?.option === 'on-demand';
+  },
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
+  mixed: [
+    without('first come, first served by price', { plan: 'fcfs', appraise: 'by-price' }),
+    bringing('a fleet with the greedy plan', { extends: 'fleet', plan: 'greedy' }),
+  ],
+});
+
+describeTactic({
+  tactic: 'work with time to spare waits for spot that gives no capacity now',
+  acts: async (deciders) => {
+    const jobs = [simulatedJob('patient', 0, [HOUR_S], { deadlineS: 24 * HOUR_S, stage: saving })];
+    const { bought } = await runOf({ jobs, trace: zones({ outages: [[0, 1200]] }) }, deciders);
+    return !bought.some((b) => b.option === 'on-demand');
+  },
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy'],
+  mixed: [
+    without('first come, first served by price', { plan: 'fcfs', appraise: 'by-price' }),
+    bringing('uniform-progress with the greedy plan', { extends: 'uniform-progress', plan: 'greedy' }),
   ],
 });

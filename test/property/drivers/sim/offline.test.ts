@@ -50,8 +50,9 @@ describe('the cheapest strategy in hindsight', () => {
             workS: WORK_S,
             changeoverS,
             nonInterruptibleUsdPerS: ON_DEMAND,
-            spotUsdPerS: (from, until) =>
-              stretches.some(([a, b]) => from >= a * HOUR_S && until <= b * HOUR_S) ? SPOT : null,
+            spots: [
+              (from, until) => (stretches.some(([a, b]) => from >= a * HOUR_S && until <= b * HOUR_S) ? SPOT : null),
+            ],
           });
           // A slot lost at each end of a stretch, a unit of each changeover.
           expect(strategy.leastUsd(WORK_S)).toBeLessThanOrEqual(usd + 0.15);

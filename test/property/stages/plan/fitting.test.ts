@@ -33,19 +33,19 @@ function counted(need: Resources, there: readonly Resources[]): number {
 }
 
 describe('how many tasks fit on the instances of a room', () => {
-  it('is counted as far as it is asked for, whatever was asked before, and what may give way only where it must', () => {
+  it('is counted as far as it is asked for, whatever was asked before, and preemptible work only where it must', () => {
     const looked = { all: 0, some: 0, none: 0 };
     fc.assert(
       fc.property(scene, ({ there, needs, asked }) => {
         const seen = new Set<number>();
         const free = there.map((t) => t.free);
-        const yielding = there.map((t) => plusResources(t.free, t.runs));
+        const afterPreemption = there.map((t) => plusResources(t.free, t.runs));
         const room: Room = {
           count: there.length,
           free: (position) => free[position] as Resources,
-          yielding: (position) => {
+          afterPreemption: (position) => {
             seen.add(position);
-            return yielding[position] as Resources;
+            return afterPreemption[position] as Resources;
           },
           partition: () => ({ id: 'room', renewable: true, kinds: [], capacity: [] }),
           views: () => [],
@@ -55,7 +55,7 @@ describe('how many tasks fit on the instances of a room', () => {
         for (const { need, most } of asked) {
           const one = needs[need % needs.length] as Resources;
           const before = seen.size;
-          expect(fitting(one, room, most)).toBe(Math.min(most, counted(one, yielding)));
+          expect(fitting(one, room, most)).toBe(Math.min(most, counted(one, afterPreemption)));
           if (counted(one, free) >= most) expect(seen.size).toBe(before);
         }
         if (seen.size === 0) looked.none++;

@@ -30,7 +30,7 @@ const shapes: fc.Arbitrary<ScenarioShape> = fc.record({
 const RUNS = { numRuns: runs(60), seed: 20260502 };
 
 /**
- * What the world can carry, counted from the snapshot alone: room after pre-emption on each pool, vCPUs, tasks, gangs.
+ * What the world can carry, counted from the snapshot alone: room after preemption on each pool, vCPUs, tasks, gangs.
  */
 function expectPossible(input: PlanInput, allotment: Allotment): void {
   const { snapshot } = input;

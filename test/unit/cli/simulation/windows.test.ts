@@ -27,6 +27,6 @@ describe('windows', () => {
   });
 
   it('have no room before their end', () => {
-    expect(() => windowStarts(2, { fromMs: 500, toMs: 500 })).toThrow('no time for windows');
+    expect(() => windowStarts(2, { fromMs: 500, toMs: 500 })).toThrow('no time to spread windows over');
   });
 });

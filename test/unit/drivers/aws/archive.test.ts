@@ -148,7 +148,7 @@ describe('the archive', () => {
   });
 
   /**
-   * A job from its submission to its ledger. Returns the changes of each commit, carried over alone, or of all at once.
+   * A job from its submission to its ledger. Returns the changes of each commit, compacted alone, or of all at once.
    */
   async function life(of: ReturnType<typeof job>, isEachAlone = true): Promise<StreamRecord[][]> {
     const batches: StreamRecord[][] = [];
@@ -180,7 +180,7 @@ describe('the archive', () => {
       { put: 'instance', value: { ...gone, costUsd: usd(0.1) } },
       { put: 'ledger', instance: gone.id, value: [ledgerRow(0.06), { ...ledgerRow(0.04), kind: 'idle', job: null }] },
     );
-    // Nothing is left to do: what is in the log is carried over.
+    // Nothing is left to do: what is in the log is compacted.
     await store.loadActive();
     batches.push(stream.take());
     return batches;
@@ -192,8 +192,8 @@ describe('the archive', () => {
   it.each([
     ['a small job, which is one item', SMALL, true],
     ['a large one, whose specification is an object', LARGE, true],
-    ['a small one whose commits are carried over together', SMALL, false],
-    ['a large one whose commits are carried over together', LARGE, false],
+    ['a small one whose commits are compacted together', SMALL, false],
+    ['a large one whose commits are compacted together', LARGE, false],
   ])('has each thing once when it is over: %s', async (_, of, isEachAlone) => {
     for (const batch of await life(of, isEachAlone)) expect((await archive(batch, shelf.blobs)).unreadable).toBeNull();
     for (const kind of ['jobs', 'specs', 'attempts', 'instances', 'plans'])

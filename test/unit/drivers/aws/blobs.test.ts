@@ -24,8 +24,8 @@ describe('what steps leave for one another', () => {
   it('puts a large value into the bucket, behind a reference of few bytes', async () => {
     const { carrier, puts } = make();
     const large = Float64Array.from({ length: 50_000 }, (_, i) => Math.sin(i));
-    const reference = await carrier.put({ large }, 'execution/sight');
-    expect(reference).toBe('s3:cycle/execution/sight');
+    const reference = await carrier.put({ large }, 'execution/observation');
+    expect(reference).toBe('s3:cycle/execution/observation');
     expect(puts).toEqual(['PutObject']);
     expect(await carrier.get(reference)).toEqual({ large });
   });

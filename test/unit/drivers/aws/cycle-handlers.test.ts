@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { handler as act } from '../../../../lambdas/act/handler.ts';
-import { handler as look } from '../../../../lambdas/look/handler.ts';
+import { handler as snapshot } from '../../../../lambdas/snapshot/handler.ts';
 import { allInstances } from '../../../../lib/cycle/state/known-instances.ts';
 import { Carrier } from '../../../../lib/drivers/aws/cycle/blobs.ts';
 import { provideDeployment, type Deployment } from '../../../../lib/drivers/aws/compose/deployment.ts';
@@ -79,11 +79,11 @@ class Rehearsal {
   }
 
   /** The minute's clock, which is right. */
-  strike(): ReturnType<Wake['wakeIfDue']> {
+  tick(): ReturnType<Wake['wakeIfDue']> {
     return this.wake.wakeIfDue(raw(this.bench.clock.now()));
   }
 
-  /** What happens while an execution goes on: after its first look. */
+  /** What happens while an execution goes on: after its first snapshot. */
   between: () => Promise<void> = async () => undefined;
 
   /** What a step is given in place of an event. */
@@ -95,7 +95,7 @@ class Rehearsal {
   rounds: () => void = () => undefined;
 
   execute(execution: string): Promise<number> {
-    let looks = 0;
+    let snapshots = 0;
     return execute(execution, async <T>(step: Step, event: unknown): Promise<T> => {
       this.largestState = Math.max(this.largestState, JSON.stringify(event).length);
       const answer = await stepIn<T>(this.#make(), step, this.changed(step, event));
@@ -104,12 +104,12 @@ class Rehearsal {
         this.again.push((answer as { again: boolean }).again);
         this.rounds();
       }
-      if (step === 'look' && ++looks === 1) await this.between();
+      if (step === 'snapshot' && ++snapshots === 1) await this.between();
       return answer;
     });
   }
 
-  /** The minute's clock strikes, the fleet's news come in, executions run, until nothing is left to do. */
+  /** The minute's clock ticks, the fleet's news come in, executions run, until nothing is left to do. */
   async drive(
     deeds: readonly { atMs: Parameters<typeof raw>[0]; act: (s: EngineBench['store']) => Promise<unknown> }[] = [],
   ): Promise<number> {
@@ -121,7 +121,7 @@ class Rehearsal {
         await due.act(this.bench.store);
         await this.wake.wake();
       }
-      await this.strike();
+      await this.tick();
       for (let e = this.started.shift(); e !== undefined; e = this.started.shift()) {
         executions += 1;
         await this.execute(e);
@@ -165,7 +165,7 @@ describe('the handlers of the cycle', () => {
     expect(await discrepancies(bench)).toEqual([]);
     // Nothing is left to do, and nothing is done.
     await bench.clock.advanceTo(plus(bench.clock.now(), seconds(3600)));
-    expect(await rehearsal.strike()).toBe('idle');
+    expect(await rehearsal.tick()).toBe('idle');
     expect(metrics.join('\n')).toContain('"QueueDepth"');
     expect(rehearsal.largestState).toBeLessThan(STATE_BYTES / 2);
   }, 120_000);
@@ -182,7 +182,7 @@ describe('the handlers of the cycle', () => {
     const { bench, wake } = rehearsal;
     const meanwhile: string[] = [];
     rehearsal.between = async () => {
-      meanwhile.push(await rehearsal.strike(), await rehearsal.strike(), await rehearsal.wake.wake());
+      meanwhile.push(await rehearsal.tick(), await rehearsal.tick(), await rehearsal.wake.wake());
     };
     await bench.submit(mixedJobs());
     await wake.wake();
@@ -243,7 +243,7 @@ describe('the handlers of the cycle', () => {
     const { bench, wake, started } = rehearsal;
     await bench.submit([job({ name: 'j-1', submittedMs: START_MS })]);
     await wake.wake();
-    // The lease goes to another one between its look and its record.
+    // The lease goes to another one between its snapshot and its record.
     rehearsal.between = async () => void (await bench.store.takeLease('another'));
     await expect(rehearsal.execute(started.shift() ?? '')).rejects.toMatchObject({ name: 'fenced' });
     expect(await bench.fleet.list()).toEqual([]);
@@ -251,7 +251,7 @@ describe('the handlers of the cycle', () => {
 
   it('refuse an event that is none, under the name of its error', async () => {
     provideDeployment(null);
-    await expect(invoke(look, { round: -1 })).rejects.toMatchObject({ name: 'usage' });
+    await expect(invoke(snapshot, { round: -1 })).rejects.toMatchObject({ name: 'usage' });
     await expect(invoke(act, { execution: 'c-1', round: 0 })).rejects.toMatchObject({ name: 'usage' });
   });
 });

@@ -64,7 +64,7 @@ it.each([1, 25, 10_000])(
       execution,
       round: 9,
       began: '2026-01-05T12:00:00.000Z',
-      lookedMs: 1e12,
+      observedMs: 1e12,
       seen: 1e6,
       token: 1e6,
       dueInMs: 1e6,

@@ -37,7 +37,7 @@ type Name =
   | 'observe'
   | 'prices'
   | 'sweep'
-  | 'look'
+  | 'snapshot'
   | 'estimate'
   | 'forecast'
   | 'solve'
@@ -150,7 +150,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
       'observe',
       'prices',
       'sweep',
-      'look',
+      'snapshot',
       'estimate',
       'forecast',
       'solve',
@@ -186,7 +186,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     return { status: answer.status, body: JSON.parse(answer.body) as Record<string, unknown> };
   };
 
-  /** Messages of the queue go to their Lambda, the clock strikes, executions that were started run. */
+  /** Messages of the queue go to their Lambda, the clock ticks, executions that were started run. */
   async function round(): Promise<void> {
     const { Messages = [] } = await sqs.send(
       new ReceiveMessageCommand({ QueueUrl: queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 0 }),
@@ -265,7 +265,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     expect((await request('GET', '/api/health')).body).toMatchObject({ status: 'ok', preset: 'greedy' });
   }, 90_000);
 
-  it('put right what no event has told', async () => {
+  it('repairs what no event has told', async () => {
     double.knobs.set({ events: { lose: 1 } });
     const id = await submit('unheard', 'sleep 1', 'spot');
     let sweeps = 0;
@@ -325,7 +325,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     await ec2.buy({ token: 'forgotten', pool, bid: 'uncapped', count: 1, tags, template: ec2.template });
     const leakedAt = async (aheadMs: number): Promise<readonly (string | null)[]> =>
       (await call<Swept>('sweep', byClock(aheadMs))).leaked.map((leak) => leak.instance);
-    // How old it is says the time of the strike, whatever this process takes the time to be.
+    // How old it is says the time of the tick, whatever this process takes the time to be.
     expect(await leakedAt(-60_000)).toEqual([]);
     expect(await leakedAt(60_000)).toEqual([instance]);
     await until(
@@ -339,7 +339,7 @@ describeOnLocalStack('the deployed handlers', (on) => {
     const rights = rightsOnPage();
     // The state machine and the API were played by hand; these did it all.
     expect([...made.keys()]).toEqual(
-      expect.arrayContaining(['look', 'record', 'act', 'confirm', 'observe', 'sweep', 'prices']),
+      expect.arrayContaining(['snapshot', 'record', 'act', 'confirm', 'observe', 'sweep', 'prices']),
     );
     const lacking = [...made].flatMap(([name, commands]) =>
       [...commands].flatMap((command) => {

@@ -105,6 +105,6 @@ describe('the check of the region, as CloudFormation asks for it', () => {
   });
 
   it('fails itself when its answer is not taken, so that it is asked again', async () => {
-    await expect(ask({ Families: ['c5'], Zones: ZONES }, { status: 403 })).rejects.toThrow(/does not take an answer/);
+    await expect(ask({ Families: ['c5'], Zones: ZONES }, { status: 403 })).rejects.toThrow(/refuses an answer/);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ECSClient } from '@aws-sdk/client-ecs';
 import { Ecs } from '../../../../lib/drivers/aws/fleet/ecs.ts';
-import { endMeaning } from '../../../../lib/drivers/aws/fleet/ends.ts';
+import { endMeaning } from '../../../../lib/drivers/aws/fleet/stop-reasons.ts';
 import { attemptId, effectKey, instanceId } from '../../../../lib/kernel/ids.ts';
 import type { StartRequest } from '../../../../lib/ports/fleet.ts';
 import { resources } from '../../../support/builders.ts';

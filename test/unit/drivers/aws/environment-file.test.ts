@@ -7,7 +7,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ENTRY_POINT } from '../../../../lib/drivers/aws/fleet/entrypoint.ts';
 import { partedEnvironment } from '../../../../lib/drivers/aws/fleet/environment-file.ts';
-import { placedInS3 } from '../../../../lib/drivers/aws/fleet/placed.ts';
+import { placedInS3 } from '../../../../lib/drivers/aws/fleet/job-files.ts';
 import { normaliseJob } from '../../../../lib/domain/job-file/job-file.ts';
 
 /** As an older agent reads a file: what follows a second `=` is lost, as is an empty value. */

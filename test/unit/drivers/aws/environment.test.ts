@@ -36,6 +36,13 @@ describe('the environment of a Lambda', () => {
     expect(env).not.toHaveProperty('PATH');
   });
 
+  it('reads settings with those of the preset, for every function alike', () => {
+    const settings = { preset: 'mine', presets: { mine: { extends: 'ebbtide', settings: { maxLateProbability: 1 } } } };
+    const config = { name: 'e', families: ['c6i'], vcpus: 1, image: 'i', settings };
+    const read = readEnvironment({ ...GOOD, EBB_CONFIG: JSON.stringify(config) }).EBB_CONFIG.settings;
+    expect(read).toEqual({ ...schedulerConfig.parse(settings), maxLateProbability: 1 });
+  });
+
   it('says all that is wrong at once', () => {
     const { EBB_TABLE: _, ...rest } = GOOD;
     expect(findings({ ...rest, EBB_SUBNETS: 'nowhere', EBB_CONFIG: '{', EBB_CLOCK: '{"speed":0}' })).toEqual(

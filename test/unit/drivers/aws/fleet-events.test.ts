@@ -103,7 +103,7 @@ describe('events of AWS', () => {
       const { event } = fixture(name);
       return noticeOf(fleetEvent.parse({ ...event, detail: { ...(event['detail'] as object), ...change } }));
     };
-    expect(of('s3-checkpoint-mark', { object: { key: 'cycle/c-1/0/sight' } })).toBeNull();
+    expect(of('s3-checkpoint-mark', { object: { key: 'cycle/c-1/0/observation' } })).toBeNull();
     expect(of('ecs-container-instance-active', { status: 'DRAINING' })).toBeNull();
     expect(of('ecs-container-instance-active', { agentConnected: false })).toBeNull();
     expect(of('ecs-container-instance-active', { runningTasksCount: 1 })).toBeNull();

@@ -7,7 +7,7 @@ import {
   type Fact,
   type InstanceRecord,
 } from '../../../../lib/drivers/aws/fleet/instance-record.ts';
-import { SUPERSEDED_CODE } from '../../../../lib/drivers/aws/fleet/entrypoint.ts';
+import { CANNOT_CLAIM, SUPERSEDED_CODE } from '../../../../lib/drivers/aws/fleet/entrypoint.ts';
 import type { Observation } from '../../../../lib/domain/observation.ts';
 import { attemptId } from '../../../../lib/kernel/ids.ts';
 
@@ -211,5 +211,25 @@ describe('what is reported of an instance', () => {
     expect(duties(stopped, at(100))).toEqual([{ do: 'end', ec2: 'i-0a1b2c3d' }]);
     expect(duties(fold(stopped, { is: 'end-asked', atMs: at(100) }), at(1000))).toEqual([]);
     expect(duties(fold(begun([0]), { ...gone, isStopped: false }), at(100))).toEqual([]);
+  });
+});
+
+describe('an attempt that left as superseded', () => {
+  const endWith = (detail: string | null) => {
+    const exited = { atMs: at(900), exitCode: SUPERSEDED_CODE, detail, isHostGone: false, isAsked: false };
+    const attempt = attemptId('j.main.0.1');
+    const fact: Fact = { is: 'task', attempt, task: 'arn:task/0', startedMs: at(100), keptMs: null, end: exited };
+    const ready = fold(begun([0]), { is: 'ready', atMs: at(60), host: 'arn:host' });
+    return fold(ready, fact).observations.find((o) => o.kind === 'attempt-ended');
+  };
+
+  it('says who publishes, or that its image cannot claim, or neither', () => {
+    const told = { exitCode: 0, stopped: 'superseded' };
+    expect(endWith('j.main.0.2 publishes its outputs')).toMatchObject({ ...told, publisher: 'j.main.0.2' });
+    expect(endWith(CANNOT_CLAIM)).toMatchObject({ ...told, cannotClaim: true });
+    for (const detail of [null, 'x y publishes its outputs', 'publishes its outputs']) {
+      expect(endWith(detail)).not.toHaveProperty('publisher');
+      expect(endWith(detail)).not.toHaveProperty('cannotClaim');
+    }
   });
 });

@@ -31,9 +31,9 @@ const TASKS = 3;
 
 /** Each thing that a step takes from another, by the key of its input that refers to it. */
 const BOUNDARIES: readonly (readonly [reader: Step, key: string])[] = [
-  ['estimate', 'sight'],
-  ['forecast', 'sight'],
-  ['solve', 'sight'],
+  ['estimate', 'observation'],
+  ['forecast', 'observation'],
+  ['solve', 'observation'],
   ['solve', 'runtime'],
   ['solve', 'market'],
   ['record', 'decision'],
@@ -104,7 +104,7 @@ class Machine {
     await invoke(acquire, { execution, fault: { Error: error.name, Cause: error.message } });
   }
 
-  /** The minute's clock strikes until nothing is left to do. */
+  /** The minute's clock ticks until nothing is left to do. */
   async drive(): Promise<void> {
     const { bench, wake, started } = this;
     for (let minutes = 0; minutes < 120; minutes++) {
@@ -160,7 +160,7 @@ describe('other code in the middle of a cycle', () => {
     expect(await bench.fleet.list()).toHaveLength(undisturbed);
   });
 
-  it('leaves a look that is due due', async () => {
+  it('leaves a due cycle due', async () => {
     const { machine, execution } = await begun();
     const { bench, wake, started } = machine;
     await machine.execute(execution);

@@ -103,9 +103,9 @@ describe('a job that no decision can be made for', () => {
     expect((await bench.job(jobId('j-bad'))).held?.reason).toMatch(/a decision on it fails/);
     // Nothing is left to do until a person comes.
     expect(await wake.isIdle()).toBe(true);
-    // Told by every look while it is held, the last one before the rest included, and by none before.
-    const looks = steps.filter((s) => s === 'look').length;
-    expect(published('HeldJobs')).toEqual(Array.from({ length: looks - 1 }, () => 1));
+    // Every snapshot while the job is held says so, and none before.
+    const snapshots = steps.filter((s) => s === 'snapshot').length;
+    expect(published('HeldJobs')).toEqual(Array.from({ length: snapshots - 1 }, () => 1));
     expect(await store.requestCancel(jobId('j-bad'))).toBe(true);
     await wake.wake();
     await execute(started.shift() ?? '', (step, event) => stepIn(deployment, step, event));

@@ -122,7 +122,7 @@ describe('the API’s forecasts of pools in a deployment', () => {
 
   it('are refused to an event that is none of the two, which says what each of them misses', async () => {
     await expect(invoke(handler, { execution: 'c-1', round: 0 })).rejects.toThrow(
-      /sight: .*expected string.*; or pools: /,
+      /observation: .*expected string.*; or pools: /,
     );
     await expect(invoke(handler, { pools: ['a', ''] })).rejects.toThrow(/pools\.1: Too small/);
     expect(logged.join('')).toContain('forecast was given an event that it does not understand');

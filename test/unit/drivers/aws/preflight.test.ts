@@ -534,16 +534,19 @@ describe('preflight', () => {
       expect(new Set(contexts.map(String))).toEqual(new Set(['true,us-east-1', 'false,eu-central-1']));
     });
 
-    it('only notes what hangs on a condition, and what it may not ask', async () => {
+    it('only notes what depends on a condition, and what it may not ask', async () => {
       knobs.verdicts = { 'iam:CreateRole': `${EXPLICIT}${MISSING}` };
-      expect(said(await look())).toEqual([[], [expect.stringMatching(/lacks iam:CreateRole: it hangs on conditions/)]]);
+      expect(said(await look())).toEqual([
+        [],
+        [expect.stringMatching(/lacks iam:CreateRole: it depends on conditions/)],
+      ]);
       Object.assign(knobs, { iam: 'denied', quotas: 'denied' });
       const [failures, notes] = said(await look());
       expect(failures).toEqual([]);
       expect(notes).toEqual([
         expect.stringMatching(/cfn-exec-role.*rights could not be asked \(iam:SimulatePrincipalPolicy\): AccessDenied/),
-        expect.stringContaining('AWSServiceRoleForEC2Spot: could not be looked at (iam:GetRole)'),
-        expect.stringContaining('L-34B43A08 (spot): could not be looked at (servicequotas:GetServiceQuota)'),
+        expect.stringContaining('AWSServiceRoleForEC2Spot: could not be read (iam:GetRole)'),
+        expect.stringContaining('L-34B43A08 (spot): could not be read (servicequotas:GetServiceQuota)'),
         expect.stringContaining('L-1216C47A (on-demand)'),
       ]);
     });

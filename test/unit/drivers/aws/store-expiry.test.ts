@@ -43,7 +43,7 @@ describe('expiry in the table', () => {
       retention: { plans: 500, events: 100_000, historyDays },
     });
 
-  /** From its submission to its bill, as the engine commits it; then nothing is left to do, and all is carried over. */
+  /** From its submission to its bill, as the engine commits it; then nothing is left to do, and all is compacted. */
   async function run(id: string, of: Parameters<typeof spec>[0] = {}): Promise<void> {
     const at = instanceId(`i-${id}`);
     const first = attemptId(`${id}.main.0.1`);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { body, number, text, textAt, type Item } from '../../../../lib/drivers/aws/store/codec.ts';
 import { effectsKey, jobKey, planKey, textOf } from '../../../../lib/drivers/aws/store/keys.ts';
 import { Table, type Write } from '../../../../lib/drivers/aws/store/dynamo-table.ts';
-import { carriedOver, folded, isPassing, laidOver, type Tail } from '../../../../lib/drivers/aws/store/tail.ts';
+import { compactionWrite, folded, isPassing, laidOver, type Tail } from '../../../../lib/drivers/aws/store/tail.ts';
 import { View } from '../../../../lib/drivers/aws/store/view.ts';
 import { DynamoDouble } from '../../../doubles/dynamodb/table.ts';
 
@@ -34,16 +34,16 @@ const foldedAll = (from: number, some: readonly (readonly Write[])[]): Tail =>
   some.reduce<Tail>((tail, writes, n) => folded(tail, from + n, writes), new Map());
 
 describe('what is in the log', () => {
-  it('shows each item as if every commit had written it, however much of the log is carried over, by whom and how late', async () => {
+  it('shows each item as if every commit had written it, however much of the log is compacted, by whom and how late', async () => {
     await fc.assert(
       fc.asyncProperty(commits, fc.array(fc.nat(7), { maxLength: 4 }), async (all, cuts) => {
         const [one, other] = [table(), table()];
         for (const write of all.flat()) await one.write(write);
-        const carry = async (to: number): Promise<void> => {
-          for (const fold of foldedAll(1, all.slice(0, to)).values()) await other.write(carriedOver(fold, 0));
+        const compact = async (to: number): Promise<void> => {
+          for (const fold of foldedAll(1, all.slice(0, to)).values()) await other.write(compactionWrite(fold, 0));
         };
         // In any order, the later ones first as well; the view then has everything above.
-        for (const cut of cuts) await carry(Math.min(cut + 1, all.length));
+        for (const cut of cuts) await compact(Math.min(cut + 1, all.length));
         const view = new View(other, foldedAll(1, all));
         const [expected, found] = await Promise.all([one.getMany(KEYS), view.getMany(KEYS)]);
         for (const key of KEYS) {
@@ -51,8 +51,8 @@ describe('what is in the log', () => {
           const ranged = (await view.range({ pk: key.pk })).find((i) => textAt(i, 'sk') === key.sk);
           expect(seen(ranged)).toEqual(seen(expected.get(textOf(key))));
         }
-        // And carried over whole, nothing of the log is needed.
-        await carry(all.length);
+        // And compacted whole, nothing of the log is needed.
+        await compact(all.length);
         const after = await new View(other, new Map()).getMany(KEYS);
         for (const key of KEYS) expect(seen(after.get(textOf(key)))).toEqual(seen(expected.get(textOf(key))));
       }),

@@ -25,7 +25,7 @@ jest.unstable_mockModule('../../../../lib/drivers/aws/store/upgrades.ts', () => 
   },
 }));
 const { recorded } = await import('../../../support/recorded-world.ts');
-const { answersOf, carriedOver, opened } = await import('../../../support/stored-world.ts');
+const { answersOf, compacted, opened } = await import('../../../support/stored-world.ts');
 
 interface Answers {
   readonly memory: readonly (readonly [string, string])[];
@@ -48,7 +48,7 @@ describe('a step of the schema', () => {
     const before = await pools();
     expect(before.map(([id]) => id).sort()).toEqual(['i-1', 'i-2', 'i-3', 'i-4']);
     expect(new Set(before.map(([, pool]) => pool))).toEqual(new Set(['c5.large/us-east-1a/spot!']));
-    await carriedOver(opened(world).store);
+    await compacted(opened(world).store);
     expect(await pools()).toEqual(before);
     // In the bucket.
     expect(new Map(((await answersOf(opened(world))) as Answers).memory).get('runtimes|large')).toBe('another');
@@ -59,7 +59,7 @@ describe('a step of the schema', () => {
     seen.length = 0;
     await whatAKeySays(world);
     await answersOf(opened(world));
-    await carriedOver(opened(world).store);
+    await compacted(opened(world).store);
     expect(new Set(seen.map((s) => s.version))).toEqual(new Set([version]));
     const ofTheMarket = ['PRICES b', 'PRICES# b', 'WINDOWS b'];
     const since = version === present.FIRST_VERSION ? [] : ofTheMarket;

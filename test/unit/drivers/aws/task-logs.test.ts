@@ -3,7 +3,7 @@ import { HttpResponse } from '@smithy/core/protocols';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { TaskLogs } from '../../../../lib/drivers/aws/fleet/task-logs.ts';
-import { endMarkOf } from '../../../../lib/drivers/aws/fleet/marks.ts';
+import { endMarkOf } from '../../../../lib/drivers/aws/fleet/request-names.ts';
 import { attemptId } from '../../../../lib/kernel/ids.ts';
 
 const ATTEMPT = attemptId('1.1');

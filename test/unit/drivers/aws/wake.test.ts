@@ -25,8 +25,8 @@ describe('waking the cycle', () => {
       },
     });
 
-  /** The minute's clock strikes. */
-  const strike = (aheadMs = 0): ReturnType<Wake['wakeIfDue']> => another(aheadMs).wakeIfDue(nowMs);
+  /** The minute's clock ticks. */
+  const tick = (aheadMs = 0): ReturnType<Wake['wakeIfDue']> => another(aheadMs).wakeIfDue(nowMs);
 
   beforeEach(() => {
     nowMs = 1_000_000;
@@ -63,7 +63,7 @@ describe('waking the cycle', () => {
     await wake.wake();
     expect(await another().isAwaited()).toBe(true);
     const [execution = ''] = started;
-    // It has begun to look: what comes from now on may be missed.
+    // The snapshot has begun: later news may be missed.
     const seen = (await wake.begin(execution)) ?? 0;
     expect(await another().isAwaited()).toBe(false);
     await another().wake();
@@ -112,56 +112,56 @@ describe('waking the cycle', () => {
 
   it('does nothing by the clock until something is due', async () => {
     const wake = another();
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     await wake.wake();
     const [execution = ''] = started;
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     const seen = (await wake.begin(execution)) ?? 0;
     await wake.end(execution, { seen, dueInMs: MINUTE_MS });
     nowMs += MINUTE_MS - 1;
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     nowMs += 1;
-    expect(await strike()).toBe('started');
+    expect(await tick()).toBe('started');
     const next = started[1] ?? '';
     await wake.end(next, { seen: (await wake.begin(next)) ?? 0, dueInMs: null });
     nowMs += 100 * MINUTE_MS;
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     expect(started).toHaveLength(2);
   });
 
-  it('takes an execution that is not heard of for dead, and keeps it from going on', async () => {
+  it('takes a silent execution for dead, and keeps it from going on', async () => {
     const wake = another();
     await wake.wake();
     const [dead = ''] = started;
     const seen = (await wake.begin(dead)) ?? 0;
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     nowMs += 5 * MINUTE_MS;
-    expect(await strike()).toBe('idle');
+    expect(await tick()).toBe('idle');
     // Triggers do not judge: the clock will.
     nowMs += 1;
     expect(await another().wake()).toBe('coalesced');
-    expect(await strike()).toBe('revived');
+    expect(await tick()).toBe('revived');
     expect(await wake.begin(dead)).toBeNull();
     expect(await wake.end(dead, { seen, dueInMs: null })).toBe(false);
     expect(await another().wake()).toBe('coalesced');
   });
 
-  it('hears of an execution by each round that begins or ends, also between two looks of one strike', async () => {
+  it('hears of an execution by each round that begins or ends, also while one tick decides', async () => {
     const wake = another();
     await wake.wake();
     const [execution = ''] = started;
     for (let n = 0; n < 4; n++) {
-      await strike();
+      await tick();
       nowMs += 4 * MINUTE_MS;
       const seen = (await wake.begin(execution)) ?? 0;
       await another().wake();
       expect(await wake.end(execution, { seen, dueInMs: null })).toBe(true);
-      expect(await strike()).toBe('idle');
+      expect(await tick()).toBe('idle');
       nowMs += 4 * MINUTE_MS;
     }
     nowMs += 2 * MINUTE_MS;
-    const judged = strike();
-    // A round begins while the strike makes up its mind.
+    const judged = tick();
+    // A round begins while the tick makes up its mind.
     const begun = wake.begin(execution);
     expect((await judged) === 'revived').toBe((await begun) === null);
     expect(started).toHaveLength((await begun) === null ? 2 : 1);
@@ -173,7 +173,7 @@ describe('waking the cycle', () => {
     const [failed = ''] = started;
     await wake.begin(failed);
     expect(await another().gaveUp(failed)).toBe(true);
-    expect(await strike()).toBe('started');
+    expect(await tick()).toBe('started');
     // Said twice, or too late: the other one keeps its place.
     expect(await another().gaveUp(failed)).toBe(false);
     expect(await another().wake()).toBe('coalesced');
@@ -195,7 +195,7 @@ describe('waking the cycle', () => {
     isBroken = true;
     await expect(another().wake()).rejects.toThrow('no state machine');
     isBroken = false;
-    expect(await strike()).toBe('started');
+    expect(await tick()).toBe('started');
     expect(started).toHaveLength(1);
   });
 
@@ -226,7 +226,7 @@ describe('waking the cycle', () => {
           expect(seen).not.toBeNull();
           for (let n = 0; n < 4; n++) {
             nowMs += MINUTE_MS;
-            expect(await strike(otherMs)).toBe('idle');
+            expect(await tick(otherMs)).toBe('idle');
             expect(await another(otherMs).wake()).toBe('coalesced');
           }
           expect(await wake.end(execution, { seen: seen ?? 0, dueInMs: MINUTE_MS })).toBe(true);
@@ -238,19 +238,19 @@ describe('waking the cycle', () => {
         await another(cycleMs).wake();
         await another(cycleMs).begin(started[0] ?? '');
         const answers: string[] = [];
-        for (let n = 0; n < 7; n++, nowMs += MINUTE_MS) answers.push(await strike(otherMs));
+        for (let n = 0; n < 7; n++, nowMs += MINUTE_MS) answers.push(await tick(otherMs));
         expect(answers.filter((a) => a === 'revived')).toHaveLength(1);
         expect(await another(cycleMs).begin(started[1] ?? '')).toBe(1);
       });
 
-      it('the next look is no later than a minute after it is due, whoever said when', async () => {
+      it('the next cycle is no later than a minute after it is due, whoever said when', async () => {
         await another(otherMs).wake();
         const cycle = another(cycleMs);
         const seen = (await cycle.begin(started[0] ?? '')) ?? 0;
         await cycle.end(started[0] ?? '', { seen, dueInMs: 3 * MINUTE_MS });
         nowMs += MINUTE_MS / 2;
         let minutes = 0;
-        for (; (await strike(otherMs)) !== 'started'; nowMs += MINUTE_MS) minutes++;
+        for (; (await tick(otherMs)) !== 'started'; nowMs += MINUTE_MS) minutes++;
         expect(minutes).toBeLessThanOrEqual(3);
       });
 
@@ -258,12 +258,12 @@ describe('waking the cycle', () => {
         await another(otherMs).wake();
         const [execution = ''] = started;
         const seen = (await another(cycleMs).begin(execution)) ?? 0;
-        await strike();
+        await tick();
         expect(await another(-cycleMs).end(execution, { seen, dueInMs: null })).toBe(false);
         await another(-otherMs).wake();
         expect(started).toHaveLength(2);
         nowMs -= 10 * MINUTE_MS;
-        expect(await strike(otherMs)).toBe('idle');
+        expect(await tick(otherMs)).toBe('idle');
         expect(await another(cycleMs).begin(started[1] ?? '')).toBe(2);
       });
     },

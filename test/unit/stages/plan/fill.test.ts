@@ -26,7 +26,7 @@ const one = (netUsd: number, uses = 1, more: Partial<SmallChoice> = {}): SmallCh
 });
 const group = (count: number, ...choices: SmallChoice[]): SmallGroup => ({ count, choices });
 
-describe('filling without pre-emption', () => {
+describe('filling without preemption', () => {
   it('follows the order as far as the supply goes, and adds up what it is worth', () => {
     const problem = smallProblem({ capacity: { a: 5 }, groups: [group(3, one(2, 2)), group(4, one(1))] });
     const first = filled(problem);
@@ -117,7 +117,7 @@ describe('filling by a fractional plan', () => {
   });
 });
 
-describe('pre-emption while filling', () => {
+describe('preemption while filling', () => {
   const stops = (problem: Problem, over: Partial<FillOptions> = {}): number[] => [...filled(problem, over).kills];
 
   it('stops the cheapest work per amount, and only where what starts brings more', () => {

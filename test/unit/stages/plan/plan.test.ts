@@ -196,7 +196,7 @@ describe('gangs', () => {
   });
 });
 
-describe('pre-emption', () => {
+describe('preemption', () => {
   const full = { name: 'r', instance: 'i-1', tasks: 4 } as const;
 
   it('stops best-effort work for work that is worth more, and no more of it than needed', async () => {

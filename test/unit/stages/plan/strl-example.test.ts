@@ -42,7 +42,7 @@ describe('the worked example of JamaisVu 4.1.3', () => {
   const solver = highsSolver();
   afterAll(() => solver.close());
 
-  it('pre-empts job 1 and places both others: 100 + 100 - 11', async () => {
+  it('preempts job 1 and places both others: 100 + 100 - 11', async () => {
     const expression = sum(job1, job2, job3);
     const compiled = compile(expression, supply, { name: 'example', integerThrough: Infinity });
     const outcome = await solver.solve(compiled.milp, EXACT, null);
@@ -54,7 +54,7 @@ describe('the worked example of JamaisVu 4.1.3', () => {
     expect([...assignment.keys()].sort()).toEqual(['job1', 'job2.rack2', 'job3.gpu']);
   });
 
-  it('waits when pre-emption costs more than it brings', async () => {
+  it('waits when preemption costs more than it brings', async () => {
     const dear = sum({ ...job1, cost: 300 }, job2, job3);
     const compiled = compile(dear, supply, { name: 'dear', integerThrough: Infinity });
     const outcome = await solver.solve(compiled.milp, EXACT, null);

@@ -53,7 +53,7 @@ function queued({ wanted, instances = [], placed = [], behind = {} }: Scene): {
     ...group({ id, count: tasks, need: resources(1, 1), stage: { gang } }),
     ...(ranS === undefined ? {} : { ranS: seconds(ranS) }),
   }));
-  const { snapshot, forecasts, worths } = world({
+  const context = world({
     groups,
     instances,
     pools: [view(onDemand, 0.3)],
@@ -72,9 +72,9 @@ function queued({ wanted, instances = [], placed = [], behind = {} }: Scene): {
     return { group: g, option, count: g.count, runtimeS: seconds(100), inPool: () => true };
   }) as unknown as QueueInput['leftovers'];
   const found = shortTasksQueue({
-    snapshot: { ...snapshot, running: instances.flatMap((i) => i.attempts) },
-    forecasts,
-    worths: worths.groups,
+    ...context,
+    offers: new Map(),
+    snapshot: { ...context.snapshot, running: instances.flatMap((i) => i.attempts) },
     leftOf: () => seconds(400),
     leftovers,
     placements: placed.map((on, index): Placement => ({

@@ -59,7 +59,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
   const groups = wanted.map(({ id, tasks, vcpus = 1, gang = false }) =>
     group({ id, count: tasks, need: resources(vcpus, 1), stage: { gang } }),
   );
-  const { snapshot, forecasts, worths } = world({
+  const context = world({
     groups,
     instances,
     pools: [view(spot, 0.1), view(onDemand, 0.3)],
@@ -78,7 +78,7 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
     const option = { group: g.id, offer, slot: 0, startMs: NOW, worthUsd: 1, costUsd: 0.1 };
     return { group: g, option, count: g.count, runtimeS: seconds(runtimeS), inPool };
   });
-  const input = { snapshot, forecasts, worths: worths.groups, leftOf: () => seconds(leftS), leftovers };
+  const input = { ...context, offers: new Map(), leftOf: () => seconds(leftS), leftovers };
   return policy({ ...input, placements, preempted, behind, unknownAs: () => null, config: config({ turnoverS }) });
 }
 

@@ -59,6 +59,63 @@ describe('price-capacity-optimized', () => {
     ]);
   });
 
+  it('says why, by pool', () => {
+    const reasons = (wanted: readonly Wanted[]): string[] =>
+      priceCapacityOptimized(acquireInput(wanted, { pools, market: risks })).map((p) => `${p.pool}: ${p.reason}`);
+    const two = [want({ id: 'a', count: 1 }), want({ id: 'b', count: 2, pools: [onDemand] })];
+    const told = [
+      `${id('d')}: one instance for each of 1 task, the lowest price among the pools of least risk`,
+      `${onDemand.pool.id}: one instance for each of 2 tasks`,
+    ].sort();
+    expect(reasons(two)).toEqual(told);
+    expect(reasons([...two].reverse())).toEqual(told);
+  });
+
+  it('serves deadlines before the rest, and then by id, within the limit', () => {
+    const urgent = want({ id: 'z', count: 2, group: group({ id: 'z', count: 2, class: 'deadline' }) });
+    const rest = want({ id: 'a', count: 2, pools: [onDemand] });
+    for (const wanted of [
+      [urgent, rest],
+      [rest, urgent],
+    ])
+      expect(bought(wanted, { vcpus: 5 })).toEqual([[id('d'), 2, 'uncapped']]);
+    const later = want({ id: 'b', count: 2 });
+    for (const wanted of [
+      [later, rest],
+      [rest, later],
+    ])
+      expect(bought(wanted, { vcpus: 5 })).toEqual([[onDemand.pool.id, 2, 'uncapped']]);
+    // Three of four vCPUs are not enough for a second instance.
+    expect(bought([rest, later], { vcpus: 7 }).map(([, count]) => count)).toEqual([2, 1]);
+  });
+
+  it('takes as equal what is as safe as the last of the safest third, and the first name at one price', () => {
+    const graded = market(pools, (p) => exponential(0.01 * (1 + zones.indexOf(p.zone.at(-1) ?? ''))));
+    expect(bought([want({ id: 'a', count: 1 })], { market: graded })).toEqual([[id('a'), 1, 'uncapped']]);
+    const reversed = market(pools, (p) => exponential(0.01 * (9 - zones.indexOf(p.zone.at(-1) ?? ''))));
+    expect(bought([want({ id: 'a', count: 1 })], { market: reversed })).toEqual([[id('e'), 1, 'uncapped']]);
+    const alike = market(pools, () => exponential(0.03));
+    const same = [...spot].reverse().map((v) => view(v.pool, 0.03));
+    expect(bought([want({ id: 'a', count: 1, pools: same })], { pools: same, market: alike })).toEqual([
+      [id('a'), 1, 'uncapped'],
+    ]);
+  });
+
+  it('leaves out pools without a price, and buys nothing where the chosen pool is gone', () => {
+    const priceless = pools.map((v) => (v.pool.id === id('d') ? view(v.pool, null) : v));
+    expect(bought([want({ id: 'a', count: 1 })], { pools: priceless })).toEqual([[id('e'), 1, 'uncapped']]);
+    const gone = pools.filter((v) => v.pool.id !== id('a'));
+    expect(bought([want({ id: 'a', count: 1 })], { pools: gone })).toEqual([]);
+  });
+
+  it('keeps to reserved capacity that the plan chose', () => {
+    const mine = view(pool({ zone: 'r', option: 'reserved' }), 0);
+    const cheaper = view(pool({ zone: 'a', option: 'reserved' }), 0);
+    expect(bought([want({ id: 'a', count: 1, pools: [mine] })], { pools: [...pools, cheaper, mine] })).toEqual([
+      [mine.pool.id, 1, 'uncapped'],
+    ]);
+  });
+
   it('stops at the vCPU limit, with gangs whole or not at all', () => {
     expect(bought([want({ id: 'a', count: 5 })], { vcpus: 6 })).toEqual([[id('d'), 3, 'uncapped']]);
     const gang = group({ id: 'a', count: 5, need: resources(1, 1) });

@@ -44,6 +44,33 @@ describe('release', () => {
     expect(released(launched(2 * 3600 - 80), hourly)).toBe(true);
   });
 
+  it('says why, by id, whatever the order of the instances', () => {
+    const reasons = (ids: readonly string[], over: Partial<Instance>, settings = {}): string[] =>
+      releaseIdle({
+        snapshot: world({ pools: [], instances: ids.map((id) => instance(id, pool(), over)) }).snapshot,
+        used: new Set(),
+        config: config(settings),
+      }).map((r) => `${r.instance}: ${r.reason}`);
+    const second = ['i-a: no task is on it and every further second is charged'];
+    expect(reasons(['i-a'], launched(100))).toEqual(second);
+    expect(reasons(['i-b', 'i-a'], launched(100))).toEqual([...second, ...second.map((s) => s.replace('i-a', 'i-b'))]);
+    expect(reasons(['i-a', 'i-b'], launched(100))).toEqual(reasons(['i-b', 'i-a'], launched(100)));
+    expect(reasons(['i-a'], launched(3590), { billing: 'per-hour' })).toEqual([
+      'i-a: no task is on it and its paid hour ends before the next decision',
+    ]);
+    expect(reasons(['i-a'], { launchedMs: null, state: 'starting' })).toEqual([
+      'i-a: nothing waits for it and it is not charged for yet',
+    ]);
+  });
+
+  it('keeps an instance whose paid time ends with the next decision, by the second and by the hour', () => {
+    expect(released(launched(50), { cyclePeriodS: 10 })).toBe(false);
+    expect(released(launched(51), { cyclePeriodS: 10 })).toBe(true);
+    const hourly = { billing: 'per-hour', cyclePeriodS: 60 };
+    expect(released(launched(3600 - 60 - 30), hourly)).toBe(false);
+    expect(released(launched(3600 - 60 - 29), hourly)).toBe(true);
+  });
+
   it('gives back at once what is not charged for yet', () => {
     expect(released({ launchedMs: null, state: 'starting' }, { billing: 'per-hour' })).toBe(true);
   });

@@ -99,9 +99,23 @@ describe('scaler', () => {
     expect(counts(stratusTributary(acquireInput([gang, rest], { pools, vcpus: 8 })))).toEqual({ [small.pool.id]: 4 });
   });
 
-  it('says what was bought and why', () => {
-    const [purchase] = stratusTributary(acquireInput([want({ id: 'a', count: 16 })], { pools }));
-    expect(purchase?.reason).toMatch(/^for 16 tasks.*, 100 % full/);
+  it('says what was bought and why, by pool', () => {
+    const reasons = (wanted: readonly Wanted[]): string[] =>
+      stratusTributary(acquireInput(wanted, { pools }, { correlationPenalty: 0 })).map((p) => `${p.pool}: ${p.reason}`);
+    // The price of an instance, 95 s of start-up on top: of one hour, and of two.
+    expect(reasons([want({ id: 'a', count: 16 })])).toEqual([
+      `${big.pool.id}: for 16 tasks on 2 instances, 100 % full, weighed at 0.1232 USD/h with all risks, P(interrupted before done) 0.0 %`,
+    ]);
+    const risky = { pInterrupted: 0.25 };
+    expect(
+      reasons([
+        want({ id: 'a', count: 9, pools: [big], offer: risky }),
+        want({ id: 'b', count: 1, pools: [small], runtimeS: 7200 }),
+      ]),
+    ).toEqual([
+      `${big.pool.id}: for 9 tasks on 2 instances, 56 % full, weighed at 0.1232 USD/h with all risks, P(interrupted before done) 25.0 %`,
+      `${small.pool.id}: for 1 task, 50 % full, weighed at 0.0405 USD/h with all risks, P(interrupted before done) 0.0 %`,
+    ]);
   });
 });
 

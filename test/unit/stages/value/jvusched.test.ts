@@ -17,6 +17,7 @@ import { jvuSched } from '../../../../lib/stages/value/jvusched.ts';
 import { sharpDeadline } from '../../../../lib/stages/value/sharp-deadline.ts';
 import { strictPriority } from '../../../../lib/stages/value/strict-priority.ts';
 import { attempt, job, pool, snapshot, spec, stage } from '../../../support/builders.ts';
+import { NO_BELIEFS } from '../../../../bench/load/no-beliefs.ts';
 
 const config = schedulerConfig.parse({ startDelayMeanS: 95, startDelayMaxS: 160, restoreS: 10, safetyQuantile: 0.95 });
 const T0 = 1_700_000_000_000;
@@ -53,7 +54,7 @@ function evaluate(scene: Scene) {
     ),
     market: { interruption: never, expectedPrice: never, correlation: never },
   };
-  return policy({ snapshot: now, forecasts, config, memory: new DecisionMemory() });
+  return policy({ snapshot: now, forecasts, config, memory: new DecisionMemory(), beliefs: NO_BELIEFS });
 }
 
 function never(): never {

@@ -43,6 +43,15 @@ describe('a directory that an engine enters again', () => {
     expect(record).toMatchObject({ market: null, fromMs: null, seed: 39, preset: 'ebbtide', speed: 1, settings: {} });
   });
 
+  it('has the settings of its preset, in both threads, and records those that were given', async () => {
+    const dir = folder();
+    const presets = { mine: { extends: 'ebbtide', settings: { maxLateProbability: 1, slotS: 60 } } };
+    const { config, record } = await enterWorld(dir, { ...NOTHING, preset: 'mine', config: { presets } }, NEW);
+    expect(config).toMatchObject({ maxLateProbability: 1, slotS: 60 });
+    expect(record.settings).toEqual({ presets });
+    expect((await knownWorld(dir)).config).toEqual(config);
+  });
+
   it.each([
     ['killed', KILLED],
     ['stopped', STOPPED],
@@ -144,11 +153,36 @@ describe('a directory that an engine enters again', () => {
     expect((await enterWorld(dir, NOTHING, KILLED(record.engineMs))).record.speed).toBe(30);
   });
 
-  it('forgets the options once all work is over', async () => {
+  it('forgets the options once all work is over, but for the market', async () => {
     const dir = folder();
-    const { record } = await enterWorld(dir, STARTED, NEW);
+    const { record, trace } = await enterWorld(dir, STARTED, NEW);
     const next = await enterWorld(dir, NOTHING, OVER(record.engineMs + 1000));
-    expect(next.record).toMatchObject({ seed: 39, speed: 1, settings: {} });
+    expect(next.record).toMatchObject({ seed: 7, preset: 'ebbtide', speed: 1, settings: {} });
+    expect(next.trace.name).toBe(trace.name);
+    const other = await enterWorld(dir, { ...NOTHING, seed: 8 }, OVER(record.engineMs + 2000));
+    expect(other.record.seed).toBe(8);
+  });
+
+  it('stays on a market that was given, from where it began there, until another is given', async () => {
+    const dir = folder();
+    const { trace } = smallMarket(1);
+    const [market, next] = ['one', 'two'].map((name) => {
+      const path = join(dir, `${name}.ebbmarket`);
+      writeMarket(path, trace, { name, source: 'generated', notes: [] });
+      return path;
+    });
+    const fromMs = raw(trace.startMs) + 3_600_000;
+    const first = await enterWorld(dir, { ...NOTHING, market: market ?? '', fromMs }, NEW);
+    const later = OVER(first.record.engineMs + 1000);
+    expect((await enterWorld(dir, NOTHING, later)).record).toMatchObject({ market, fromMs });
+    expect((await enterWorld(dir, { ...NOTHING, seed: 8 }, later)).record).toMatchObject({ market, seed: 8 });
+    expect((await enterWorld(dir, { ...NOTHING, market: next ?? '' }, later)).record).toMatchObject({
+      market: next,
+      fromMs: null,
+    });
+    rmSync(next ?? '');
+    const error = await refusal(enterWorld(dir, NOTHING, later));
+    expect(error.facts.next).toContain('name another one by --market');
   });
 
   it('reads what an earlier version wrote, which kept less', async () => {

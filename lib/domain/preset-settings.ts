@@ -1,0 +1,47 @@
+/**
+ * Settings of the deployment that a preset may set (`settings:`): those that several stages read, or that admission,
+ * explanations or shown forecasts read as well. All of these get the preset's value.
+ */
+import { z } from 'zod';
+
+export const PRESET_SETTINGS = {
+  lookAheadSlots: z
+    .number()
+    .int()
+    .min(1)
+    .max(48)
+    .default(6)
+    .describe('Start times that the plan considers, this cycle included.'),
+  slotS: z.number().positive().default(600).describe('Length of a look-ahead slot, engine seconds.'),
+  maxLateProbability: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.05)
+    .describe('An offer whose probability of lateness is higher is taken only if no other is safer.'),
+  safetyQuantile: z
+    .number()
+    .min(0.5)
+    .max(0.9999)
+    .default(0.95)
+    .describe('Quantile of the running time that must still fit before the deadline when work stays on spot.'),
+  turnoverS: z
+    .number()
+    .nonnegative()
+    .default(5)
+    .describe('Expected time from the end of a task to the start of the next one in its place.'),
+  bidDeltas: z
+    .array(z.number().nonnegative())
+    .default([0.0001, 0.01, 0.1])
+    .describe(
+      'Bids tried above the market price, USD per hour (Tributary 2.2.3: 0.0001 to 0.2); the on-demand price is always tried too.',
+    ),
+};
+export type PresetSetting = keyof typeof PRESET_SETTINGS;
+
+/** The same without defaults: an absent one leaves the deployment's. */
+export const presetSettings = z.strictObject(
+  Object.fromEntries(Object.entries(PRESET_SETTINGS).map(([name, field]) => [name, field.unwrap().optional()])) as {
+    readonly [Name in PresetSetting]: z.ZodOptional<ReturnType<(typeof PRESET_SETTINGS)[Name]['unwrap']>>;
+  },
+);

@@ -1,0 +1,131 @@
+import type { GroupId } from '../../kernel/ids.ts';
+import { seconds, usdPerHour } from '../../kernel/units.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import type { StageSpec } from '../../domain/job.ts';
+import type { ConsideredOffer } from '../../domain/plan.ts';
+import { usdPerHourOf, type Bid, type PoolView } from '../../domain/pool.ts';
+import { dominantShare, vector, type Resources } from '../../domain/resources.ts';
+import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
+import { meanToDo } from '../../domain/work-to-do.ts';
+import type { AppraiseContext, AppraisePolicy, GroupOffers } from '../../policy/contracts.ts';
+import { isAboveOnDemand } from './request-classes.ts';
+
+/** A pool that holds a task, at its price now. */
+interface PricedPool {
+  readonly view: PoolView;
+  readonly bid: Bid;
+  readonly usdPerHour: number;
+  /** Dominant share of one task. */
+  readonly share: number;
+}
+
+interface PricedPools {
+  /** Lowest price of an instance first. */
+  readonly byPrice: readonly PricedPool[];
+  readonly excluded: GroupOffers['excluded'];
+}
+
+/**
+ * Baseline: pools by the price of an instance now, as a fleet request sees them; no forecast of risk, lateness or
+ * prices. Pools whose instances take tasks are always among the offers. Soft constraints are unknown to a fleet.
+ * O(classes of need and constraints x pools log pools + groups x offers).
+ */
+export const appraiseByPrice: AppraisePolicy = (context) => {
+  const classes = new Map<string, PricedPools>();
+  const result = new Map<GroupId, GroupOffers>();
+  for (const group of context.snapshot.groups) {
+    const key = `${vector(group.need).join(',')} ${JSON.stringify(group.stage.constraints)}`;
+    let pools = classes.get(key);
+    if (pools === undefined) classes.set(key, (pools = pricedPools(group, context)));
+    const offers = offersOf(group, pools, context);
+    if (offers !== null) result.set(group.id, offers);
+  }
+  return result;
+};
+
+function pricedPools(
+  { need, stage }: Pick<PendingGroup, 'need' | 'stage'>,
+  { snapshot }: AppraiseContext,
+): PricedPools {
+  const held = instanceParts(snapshot).takingTasks;
+  const excluded = new Map<string, number>();
+  const priced = snapshot.pools.flatMap((view): PricedPool[] => {
+    const why = exclusion(view, { need, stage, isHeld: held.has(view.pool.id) });
+    if (why !== null) {
+      excluded.set(why, (excluded.get(why) ?? 0) + 1);
+      return [];
+    }
+    const { pool, quote } = view;
+    const share = dominantShare(need, pool.type.capacity);
+    return [{ view, bid: 'uncapped', usdPerHour: usdPerHourOf(pool, quote), share }];
+  });
+  return {
+    byPrice: priced.sort((a, b) => a.usdPerHour - b.usdPerHour || (a.view.pool.id < b.view.pool.id ? -1 : 1)),
+    excluded: [...excluded].map(([constraint, pools]) => ({ constraint, pools })),
+  };
+}
+
+function exclusion(
+  view: PoolView,
+  of: { readonly need: Resources; readonly stage: StageSpec; readonly isHeld: boolean },
+): string | null {
+  const broken = brokenConstraint(of.stage.constraints, view.pool);
+  if (broken !== null) return broken;
+  if (dominantShare(of.need, view.pool.type.capacity) > 1) return 'resources';
+  if (of.isHeld) return null;
+  if (view.quote === null) return 'no price';
+  if (isAboveOnDemand(view)) return 'price above on-demand';
+  return view.open ? null : 'closed';
+}
+
+function offersOf(
+  group: PendingGroup,
+  { byPrice, excluded }: PricedPools,
+  { snapshot, forecasts, config }: AppraiseContext,
+): GroupOffers | null {
+  const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
+  if (forecast === undefined) return null;
+  const held = instanceParts(snapshot).takingTasks;
+  const durationS = meanToDo(forecast.runtime, group);
+  const isKept = (p: PricedPool, rank: number): boolean => rank < config.offersPerGroup || held.has(p.view.pool.id);
+  const costUsd = (p: PricedPool): number => (p.share * p.usdPerHour * durationS) / 3600;
+  const offers = byPrice.filter(isKept).map((p): Offer => ({
+    group: group.id,
+    pool: p.view.pool.id,
+    bid: p.bid,
+    priceUsdPerHour: usdPerHour(p.usdPerHour),
+    share: p.share,
+    newShare: p.share,
+    chargedShare: p.share,
+    startDelayS: seconds(config.startDelayMeanS),
+    pInterrupted: 0,
+    pLate: 0,
+    expectedLostS: seconds(0),
+    expectedDurationS: seconds(durationS),
+    expectedCostUsd: costUsd(p),
+  }));
+  return {
+    offers,
+    excluded,
+    get considered() {
+      return byPrice.slice(0, MOST_CONSIDERED).map((p, rank) => considered(p, { rank, costUsd: costUsd(p) }));
+    },
+  };
+}
+
+/** Pools that an explanation lists. */
+const MOST_CONSIDERED = 12;
+
+const considered = (
+  { view, bid, usdPerHour: price }: PricedPool,
+  { rank, costUsd }: { readonly rank: number; readonly costUsd: number },
+): ConsideredOffer => ({
+  pool: view.pool.id,
+  bid,
+  priceUsdPerHour: price,
+  pInterrupted: 0,
+  pLate: 0,
+  expectedCostUsd: costUsd,
+  verdict: rank === 0 ? 'best: lowest price now' : 'dearer now; risks are not considered',
+});

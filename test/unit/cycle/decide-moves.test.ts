@@ -1,0 +1,114 @@
+import { describe, expect, it } from '@jest/globals';
+import type { StageSpec } from '../../../lib/domain/job.ts';
+import type { MoveTarget, Plan } from '../../../lib/domain/plan.ts';
+import { capUsd } from '../../../lib/domain/pool.ts';
+import { instanceId, poolId } from '../../../lib/kernel/ids.ts';
+import { seconds, usdPerHour } from '../../../lib/kernel/units.ts';
+import type { DecisionContext, Move } from '../../../lib/policy/contracts.ts';
+import { movesProposed } from '../../../lib/policy/own/moves.ts';
+import { pool, resources } from '../../support/builders.ts';
+import { decided, host, jobOf, keysOf, onDemand, runs, spot, type Scene } from '../../support/decision-scene.ts';
+
+const BID = usdPerHour(0.06);
+const elsewhere = pool({ zone: 'b' });
+
+/** One task on spot that is to move, and instances beside it. */
+function scene(to: MoveTarget, over: { readonly stage?: Partial<StageSpec>; readonly vcpus?: number } = {}): Scene {
+  const one = jobOf('j-one', { running: 1 }, { expectedRuntimeS: seconds(7200), ...over.stage });
+  const busy = jobOf('j-busy', { running: 1 }, { expectedRuntimeS: seconds(7200) });
+  return {
+    jobs: [one, busy],
+    attempts: [runs('a0', one), runs('a1', busy, { instance: instanceId('i-full'), resources: resources(4) })],
+    instances: [
+      host('i-test', spot),
+      host('i-full', spot),
+      host('i-a', spot),
+      host('i-named', spot),
+      host('i-starting', spot, { state: 'starting', readyMs: null }),
+    ],
+    moves: [{ attempt: 'a0', reason: 'as told', to }],
+    ...(over.vcpus === undefined ? {} : { vcpus: over.vcpus }),
+  };
+}
+const stopsOf = (plan: Plan) => plan.effects.flatMap((e) => (e.kind === 'stop' ? [[e.attempt, e.to]] : []));
+const boughtIn = (plan: Plan) => plan.effects.flatMap((e) => (e.kind === 'launch' ? [[e.pool, capUsd(e.bid)]] : []));
+
+describe('a move to a named instance', () => {
+  it('stops to go on there, from spot to spot too, though others have room', async () => {
+    const { plan } = await decided(scene({ instance: instanceId('i-named') }));
+    expect(stopsOf(plan)).toEqual([['a0', 'i-named']]);
+    expect(keysOf(plan, 'release')).toEqual(['i-a', 'i-starting']);
+  });
+
+  it('waits for one that starts, which is kept for it', async () => {
+    const { plan } = await decided(scene({ instance: instanceId('i-starting') }));
+    expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
+    expect(keysOf(plan, 'release')).not.toContain('i-starting');
+  });
+
+  it.each<[string, string, Partial<StageSpec>]>([
+    ['has no room', 'i-full', {}],
+    ['is not held', 'i-gone', {}],
+    ['is its own', 'i-test', {}],
+    ['its constraints exclude', 'i-named', { constraints: { purchaseOptions: ['on-demand'] } }],
+    ['a gang cannot go to', 'i-named', { gang: true }],
+  ])('does not begin where the instance %s, and nothing is bought', async (_, id, stage) => {
+    const { plan } = await decided(scene({ instance: instanceId(id) }, { stage }));
+    expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
+  });
+});
+
+describe('a move to a named pool', () => {
+  it('stops to go on an instance of the pool that has room, not on its own', async () => {
+    const { plan } = await decided(scene({ pool: spot.id, bid: 'uncapped' }));
+    expect(stopsOf(plan)).toEqual([['a0', 'i-a']]);
+    expect(boughtIn(plan)).toEqual([]);
+  });
+
+  it('buys an instance there at the bid where none has room, and runs on', async () => {
+    const { plan } = await decided(scene({ pool: elsewhere.id, bid: BID }));
+    expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], [[elsewhere.id, 0.06]]]);
+    const other = await decided(scene({ pool: onDemand.id, bid: 'uncapped' }));
+    expect(boughtIn(other.plan)).toEqual([[onDemand.id, Infinity]]);
+  });
+
+  it('never stops before there is room, though the vCPU limit leaves none', async () => {
+    const { plan } = await decided(scene({ pool: onDemand.id, bid: 'uncapped' }, { vcpus: 20 }));
+    expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
+  });
+
+  it('does not begin where the user’s constraints exclude the pool, or where there is none', async () => {
+    const stage = { constraints: { zones: ['a'] } };
+    for (const bad of [scene({ pool: elsewhere.id, bid: BID }, { stage }), scene({ pool: poolId('none'), bid: BID })]) {
+      const { plan } = await decided(bad);
+      expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
+    }
+  });
+});
+
+describe('a policy of the user’s own that moves work to a wrong target is refused', () => {
+  it.each<[MoveTarget, Partial<StageSpec>, string | null]>([
+    [{ instance: instanceId('i-named') }, {}, null],
+    ['spot', { constraints: { purchaseOptions: ['on-demand'] } }, null],
+    [{ instance: instanceId('i-gone') }, {}, 'it moves a0 to i-gone, which is not held'],
+    [{ instance: instanceId('i-test') }, {}, 'it moves a0 to i-test, where its task runs already'],
+    [{ instance: instanceId('i-named') }, { gang: true }, 'it moves a0 to a named target, being one of a gang'],
+    [{ pool: poolId('none'), bid: BID }, {}, 'it moves a0 to the pool none, which does not exist'],
+    [{ pool: spot.id, bid: usdPerHour(-1) }, {}, `it moves a0 to the pool ${spot.id} with the bid -1`],
+    [
+      { pool: elsewhere.id, bid: BID },
+      { constraints: { zones: ['a'] } },
+      `it moves a0 to the pool ${elsewhere.id}, which its constraint zones excludes`,
+    ],
+  ])('%j', async (to, stage, why) => {
+    const { deliberation } = await decided({ ...scene('spot', { stage }), moves: [] });
+    const { snapshot } = deliberation;
+    const running = snapshot.running.find((r) => r.attempt.id === 'a0');
+    const view = running && snapshot.instances.get(running.attempt.instance);
+    if (running === undefined || view === undefined) throw new Error('a0 runs');
+    const move: Move = { attempt: running.attempt.id, reason: 'as told', running, view, to };
+    const read = () => movesProposed([move], deliberation as unknown as DecisionContext);
+    if (why === null) expect(read()).toEqual([move]);
+    else expect(read).toThrow(why);
+  });
+});

@@ -14,7 +14,7 @@ export const MOVE = [
       name: 'guard-and-return',
       about: 'off spot to keep a deadline, back to spot where it pays',
       source: 'ours, with the margin of "Can’t Be Late" (NSDI 2024, section 4)',
-      asks: { ...GUARD, bids: (pool: Pool): Bid[] => (pool.option === 'spot' ? ['uncapped'] : []) },
+      asks: { ...GUARD, capacity: true, bids: (pool: Pool): Bid[] => (pool.option === 'spot' ? ['uncapped'] : []) },
       learners: ['lateness'],
     },
     guardedAndReturning,

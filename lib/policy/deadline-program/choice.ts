@@ -197,7 +197,7 @@ function termsOf(
 export function upFactorOf(pool: Pool, market: MarketForecast, config: SchedulerConfig): number {
   const curve = market.capacity?.(pool) ?? null;
   const at = curve?.horizonS.findIndex((s) => s >= 3600) ?? -1;
-  if (curve === null || at < 0) return 1;
+  if (curve === null || at < 0) return upFactor(config.hazardPriorPerHour, pool, config.hazardPriorPerHour);
   const p = Math.min(1 - 1e-9, curve.pInterrupted[at] ?? 0);
-  return upFactor((-Math.log1p(-p) * 3600) / (curve.horizonS[at] ?? 3600), config.hazardPriorPerHour);
+  return upFactor((-Math.log1p(-p) * 3600) / (curve.horizonS[at] ?? 3600), pool, config.hazardPriorPerHour);
 }

@@ -4,8 +4,8 @@
  * next minutes, and one that has refused for a day will hardly open.
  */
 
-import { epochMs, least, type EpochMs } from '../../kernel/units.ts';
-import type { PoolView } from '../../domain/pool.ts';
+import { epochMs, least, raw, type EpochMs } from '../../kernel/units.ts';
+import type { Pool, PoolView } from '../../domain/pool.ts';
 
 /** Ages, in hours, from which each hazard holds. The last one holds without end. */
 export const AGE_FROM_H: readonly number[] = [0, 1 / 6, 1 / 2, 3 / 2, 9 / 2, 27 / 2];
@@ -65,15 +65,18 @@ const LONG_AGO = epochMs(0);
 
 /**
  * Factor on the up hazards of a pool, from the posterior of its interruptions (lib/market/forecast/hazard.ts: its own,
- * with its family in its zone as prior). A pool that proves calmer than the deployment expects of any is calmer in
- * proportion; one that is interrupted more often than the series were is worse in proportion. Between them it is
- * like the series, whose level a few hours of evidence cannot tell from the deployment's. Powers of 2, so that few
+ * with its family in its zone as prior), in proportion to the level of the series. The series are of accelerators and of
+ * whole machines of 64 vCPUs or more. Such a pool is taken to be like the series until it proves calmer than the
+ * deployment expects of any, since a few hours of evidence cannot tell the two levels apart. Powers of 2, so that few
  * programs are solved.
  */
-export function upFactor(perHour: number, priorPerHour: number): number {
-  const factor = perHour < priorPerHour ? perHour / priorPerHour : Math.max(1, perHour / UP_LEVEL_PER_HOUR);
-  return 2 ** Math.round(Math.log2(Math.min(4, Math.max(1 / 8, factor))));
+export function upFactor(perHour: number, { type }: Pick<Pool, 'type'>, priorPerHour: number): number {
+  const ofLevel = perHour / UP_LEVEL_PER_HOUR;
+  const isLikeSeries = type.capacity.gpus > 0 || raw(type.capacity.cpu) >= LARGE_MILLI_CPU;
+  const factor = !isLikeSeries ? ofLevel : perHour < priorPerHour ? perHour / priorPerHour : Math.max(1, ofLevel);
+  return 2 ** Math.round(Math.log2(Math.min(4, Math.max(isLikeSeries ? 1 / 8 : 1 / 64, factor))));
 }
+const LARGE_MILLI_CPU = 64_000;
 
 /**
  * P(another pool gives capacity when one is lost). Half of the others did on the series of one region, so that none of

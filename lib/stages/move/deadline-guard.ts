@@ -1,11 +1,14 @@
 /**
  * The deadline guard: deadline work on spot that must move to on-demand now.
- * Until an attempt's last safe start (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
+ * Work that loses nothing with an interruption never has to. While it runs, its slack stays as it is. An interruption
+ * then costs what the move costs, a start on on-demand, and may not come.
+ * Until the last safe start of other work (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
  * the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
- * interruption means a missed deadline. So within two cycles of that time, two strategies are compared:
- *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 if it
- *                                                       is expected to end within the notice
+ * interruption may mean a missed deadline. So within two cycles of that time, two strategies are compared:
+ *   stay:  P(late) = q P(left > slack - restart - lost work) + (1 - q) P(left > slack)
  *   move:  P(late) = P(left > slack - stop - start-up - restore - redone work)
+ * q = P(interrupted before it is done), 0 if it is expected to end within the notice. Work without a checkpoint is late
+ * for certain with an interruption.
  * Both are given the elapsed running time, which a restart does not reset: a task without a checkpoint that has run for
  * an hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt
  * that is nearly done stays.
@@ -19,7 +22,7 @@ import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
-import { meanLeftS } from '../../policy/work-left.ts';
+import { lossOf, meanLeftS } from '../../policy/work-left.ts';
 
 /**
  * Smallest reduction of P(late) that justifies a move. Ours: below the error of any runtime forecast. Without it a move
@@ -68,7 +71,8 @@ function reasonToMove(
 ): string | null {
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
-  if (worth === undefined || worth.taskDeadlineMs === null) return null;
+  const lossS = lossOf(running.stage);
+  if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs);
   const doneS = workDoneS(running, snapshot.nowMs);
@@ -80,7 +84,8 @@ function reasonToMove(
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
-  const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
+  const lostLate = lossS === Infinity ? 1 : pLeftOver(running, slackS - overheadS - lossS, input);
+  const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
   const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left) }, input);
   if (dollars?.stays === true) return null;

@@ -12,7 +12,7 @@ import type { Tolerates } from './deadline-guard.ts';
 
 export const byDollars: Tolerates = ({ running, view, stayLate, moveLate, leftS }, input) => {
   const { snapshot, config } = input;
-  if (lossOf(running.stage) > 0) return null;
+  if (lossOf(running.stage) === Infinity) return null;
   const onDemandUsd = raw(view.pool.onDemandUsdPerHour);
   const late = lateUsd(latePrice(snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
   if (late === Infinity) return null;

@@ -69,8 +69,11 @@ export interface MarketForecast {
   interruption(pool: Pool, bid: Bid): InterruptionCurve;
   /** Expected price at a later time, given that it is `now` now. */
   expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
-  /** Time-weighted mean price over the history: the long-run price under an uncapped bid, spikes included. */
-  meanPrice?(pool: Pool): UsdPerHour | null;
+  /**
+   * Expected mean price under an uncapped bid, spikes included: over so long from now, or in the long run. Null without
+   * a price or history.
+   */
+  meanPrice?(pool: Pool, over?: Seconds): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
   /** Origin of the forecast; absent where there was no choice. */

@@ -18,6 +18,11 @@ import { latenessLearner, type Lateness } from './lateness-learner.ts';
  */
 const MOST_RISK = 3;
 
+/** Factor on the price with half of the budget used, squared with all of it. */
+const DEARER = 4;
+/** Late jobs among as many as the budget allows them. */
+const TOLERATED = 2;
+
 /** Price of a job's lateness. */
 export interface LatePrice {
   /** Hours of on-demand of one of its tasks; Infinity: it must not be late. */
@@ -37,15 +42,18 @@ export function latePrice(
   const { forecasts, config, beliefs } = context;
   const budget = config.lateBudget;
   if (!(budget > 0)) return MUST_MEET;
-  const left = 1 - spent(budget, beliefs.of(latenessLearner));
-  if (left <= 0) return MUST_MEET;
+  const used = spent(budget, beliefs.of(latenessLearner));
+  if (used >= 1) return MUST_MEET;
   let hours = 0;
   for (const { name, tasks } of job.spec.stages) {
     const forecast = forecasts.runtime.get(`${job.id}/${name}`);
     if (forecast !== undefined) hours += (tasks * raw(mean(forecast.runtime))) / 3600;
   }
   const { onTimeUsd } = job.spec.value;
-  return { hours: hours / (MOST_RISK * budget * left), statedUsd: onTimeUsd === null ? 0 : raw(onTimeUsd) };
+  return {
+    hours: (hours * DEARER ** (2 * used)) / (MOST_RISK * budget),
+    statedUsd: onTimeUsd === null ? 0 : raw(onTimeUsd),
+  };
 }
 
 /** US dollars of a missed deadline, for a task that costs so much per hour on on-demand. */
@@ -53,8 +61,10 @@ export const lateUsd = ({ hours, statedUsd }: LatePrice, onDemandUsdPerHour: num
   Math.max(hours * onDemandUsdPerHour, statedUsd);
 
 /**
- * Share of the budget that the jobs that ended have used, >= 0. Fewer jobs than one late job stands for count as that
- * many: a first late job stops all risk until enough others were on time.
+ * Share of the budget that the last jobs have used, >= 0. The last jobs are as many as may have two late ones among
+ * them, also where fewer have ended: the first late job uses up a half.
  */
-export const spent = (budget: number, { ended, late }: Lateness): number =>
-  late / (budget * Math.max(ended, 1 / budget));
+export function spent(budget: number, { ofLast }: Lateness): number {
+  const most = TOLERATED / budget;
+  return ofLast(Math.ceil(most - 1e-9)).late / TOLERATED;
+}

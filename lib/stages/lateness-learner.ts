@@ -6,14 +6,13 @@ import { gt } from '../kernel/units.ts';
 import type { Job } from '../domain/job.ts';
 import type { Learner, LearningEvent } from '../policy/learner.ts';
 
-/** Of the last jobs with a deadline that ended, how many were late. */
+/** Of the last `most` jobs with a deadline that ended, or as many as are remembered, how many were late. */
 export interface Lateness {
-  readonly ended: number;
-  readonly late: number;
+  readonly ofLast: (most: number) => { readonly ended: number; readonly late: number };
 }
 
-/** Jobs remembered: at 1 % two of them may be late, and a late one is forgotten when as many have ended since. */
-const REMEMBERED = 200;
+/** Jobs remembered: of the smallest budget that can be kept, 0.1 %, two of them may be late. */
+const REMEMBERED = 2000;
 const KEY = 'lateness/deadlines';
 const LATE = 'l';
 const MET = 'm';
@@ -38,7 +37,13 @@ class LatenessLearner implements Learner<Lateness> {
   }
 
   belief(): Lateness {
-    return Object.freeze({ ended: this.#ends.length, late: this.#ends.split(LATE).length - 1 });
+    const ends = this.#ends;
+    return Object.freeze({
+      ofLast: (most: number) => {
+        const last = ends.slice(-most);
+        return { ended: last.length, late: last.split(LATE).length - 1 };
+      },
+    });
   }
 
   takeDirty(): ReadonlyMap<string, string> {

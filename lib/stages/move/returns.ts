@@ -94,14 +94,15 @@ function paysByProgram(
   const pools = cheapestFor(view, spot);
   const [cheapest] = pools;
   if (cheapest === undefined) return true;
-  const meanUsd = forecasts.market.meanPrice?.(cheapest.pool) ?? null;
+  const left = workLeft(running, input);
+  const meanUsd = forecasts.market.meanPrice?.(cheapest.pool, seconds(meanS(left))) ?? null;
   const rates = {
     spotUsd: Math.max(cheapest.usdPerHour, meanUsd === null ? 0 : cheapest.machines * raw(meanUsd)),
     onDemandUsd,
     pools: pools.length,
     upFactor: upFactorOf(cheapest.pool, forecasts.market, config),
   };
-  const task = { worth, left: workLeft(running, input), lateUsd: Infinity };
+  const task = { worth, left, lateUsd: Infinity };
   const foundMs = lastRefusal(spot.filter(({ pool }) => pools.some((p) => p.pool.id === pool.id)));
   const knownS = secondsBetween(foundMs, input.snapshot.nowMs);
   const { action } = new DeadlineChoice(task, rates, input).onDemand(knownS, config.cyclePeriodS);
@@ -168,11 +169,11 @@ function visitTo(
 ): Visit | null {
   const { config, forecasts, snapshot } = input;
   const here = onDemandUsdOf(view.pool) / 3600;
+  const stayS = longest(view.attempts, (r) => meanS(workLeft(r, input)));
   // An uncapped bid also rides through spikes, which the mean holds.
-  const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
+  const meanPrice = forecasts.market.meanPrice?.(pool, seconds(stayS)) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => meanS(workLeft(r, input)));
   const redoneS = longest(view.attempts, (r) =>
     r.stage.checkpoint === null ? excess(workDoneS(r, snapshot.nowMs), workKeptS(r, snapshot.nowMs)) : 0,
   );

@@ -3,13 +3,12 @@
  * (lib/policy/deadline-program). It speaks of groups with a deadline whose programs save their state when they are
  * interrupted, and that may use both kinds of capacity. Tasks of a group share one answer.
  */
-import { isPositive, raw, secondsBetween } from '../../kernel/units.ts';
-import type { Distribution } from '../../domain/distribution.ts';
+import { raw, seconds, secondsBetween } from '../../kernel/units.ts';
+import { meanS, type Distribution } from '../../domain/distribution.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { DeadlineChoice, upFactorOf, type Choice } from '../../policy/deadline-program/choice.ts';
 import { lastRefusal } from '../../policy/deadline-program/spells.ts';
@@ -45,21 +44,20 @@ export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer
   const staying = pools.filter(({ view }) => view !== undefined && view.pool.option !== 'spot');
   const onDemandUsd = staying.reduce((least, { offer }) => Math.min(least, rateOf(offer)), Infinity);
   const cheapest = spot.reduce<Priced | null>((least, { offer, view }) => {
-    const usd = view === undefined ? Infinity : expectedRate(offer, view.pool, input);
+    const usd = view === undefined ? Infinity : expectedRate(offer, { pool: view.pool, left }, input);
     return view !== undefined && usd < (least?.usd ?? onDemandUsd) ? { usd, pool: view.pool } : least;
   }, null);
   if (cheapest === null || !Number.isFinite(onDemandUsd)) return null;
   const guarded = isGuarded(worth, snapshot.nowMs, config.cyclePeriodS);
-  // Before the last safe start no deadline is at risk: on-demand is still in time after a loss of spot.
-  const late = guarded ? lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd) : Infinity;
-  // Past it, a known running time is not weighed, with which on-demand is surely in time. Nor is work that has run: the
-  // deadline guard has just stopped it, or would stop it at once.
-  const isSettled = late === Infinity || left.atS.length === 1 || isPositive(doneOnceS(group));
-  if (guarded && isSettled) return GUARDED;
+  const poolCount = new Set(spot.map(({ offer }) => offer.pool)).size;
+  const price = lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd);
+  // The market takes all instances of a pool together: tasks that start together are as many risks as they have pools.
+  const late = price * Math.min(1, poolCount / group.count);
+  if (guarded && late === Infinity) return GUARDED;
   const rates = {
     spotUsd: cheapest.usd,
     onDemandUsd,
-    pools: new Set(spot.map(({ offer }) => offer.pool)).size,
+    pools: poolCount,
     upFactor: upFactorOf(cheapest.pool, input.forecasts.market, config),
   };
   const program = new DeadlineChoice({ worth, left, lateUsd: late }, rates, input);
@@ -83,9 +81,9 @@ const GUARDED: DeadlineAnswer = { take: 'on-demand', choice: null, wait: () => (
 
 const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.chargedShare;
 
-/** Price now, or the mean of the pool's history where that is higher: the work outlasts a low. */
-function expectedRate(offer: Offer, pool: Pool, { forecasts }: PlanInput): number {
-  const mean = forecasts.market.meanPrice?.(pool) ?? null;
+/** Price now, or the expected mean until the work is done where that is higher: long work outlasts a low. */
+function expectedRate(offer: Offer, { pool, left }: { pool: Pool; left: Distribution }, input: PlanInput): number {
+  const mean = input.forecasts.market.meanPrice?.(pool, seconds(meanS(left))) ?? null;
   return Math.max(raw(offer.priceUsdPerHour), mean === null ? 0 : raw(mean)) * offer.chargedShare;
 }
 

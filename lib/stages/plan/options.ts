@@ -310,10 +310,24 @@ interface Appraised {
   readonly nonInterruptibleUsd: number;
 }
 
+/**
+ * Expected price over price now. A lower price is waited for as long as the window is once: a fall that was promised for
+ * every hour of a day would be waited for until the deadline is near.
+ */
+function laterFactor(
+  { submittedMs }: PendingGroup,
+  { pool, slot }: { readonly pool: Pool; readonly slot: number },
+  { input: { snapshot, config }, priceFactor }: OptionContext,
+): number {
+  const factor = priceFactor(pool, slot);
+  const hasWaited = secondsBetween(submittedMs, snapshot.nowMs) >= config.lookAheadSlots * config.slotS;
+  return hasWaited ? Math.max(1, factor) : factor;
+}
+
 function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const { offer, pool, slot, startMs, group } = a;
   const { slotS } = context.input.config;
-  const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
+  const there = offer.expectedCostUsd * laterFactor(group, { pool, slot }, context);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
   const left = a.left ?? certain(offer.expectedDurationS);

@@ -9,6 +9,14 @@ import { latePrice, lateUsd, spent } from '../../../lib/stages/late-budget.ts';
 import type { Lateness } from '../../../lib/stages/lateness-learner.ts';
 import * as build from '../../support/builders.ts';
 
+/** Jobs that ended, true: late. */
+const after = (ends: readonly boolean[]): Lateness => ({
+  ofLast: (most) => {
+    const last = ends.slice(-most);
+    return { ended: last.length, late: last.filter(Boolean).length };
+  },
+});
+
 /** Ten tasks of two hours: 20 hours of on-demand. */
 const job = (over: Partial<Job['spec']> = {}): Job =>
   build.job({ id: jobId('j'), spec: build.spec({ stages: [build.stage({ name: 'main', tasks: 10 })], ...over }) });
@@ -18,7 +26,7 @@ function priceOf(lateBudget: number, lateness?: Lateness, of: Job = job()): numb
     ['j/main', { runtime: certain(seconds(7200)), basis: 'history' as const, reason: 'given' }],
   ]);
   const { market } = { market: {} as never };
-  const beliefs = { of: () => lateness ?? { ended: 0, late: 0 } } as unknown as Beliefs;
+  const beliefs = { of: () => lateness ?? after([]) } as unknown as Beliefs;
   const config = schedulerConfig.parse({ lateBudget });
   return lateUsd(latePrice(of, { forecasts: { runtime, market }, config, beliefs }), 0.5);
 }
@@ -42,17 +50,19 @@ describe('the price of a late job', () => {
   });
 
   it('rises as the budget is used up, and then nothing is put at risk', () => {
-    const prices = [0, 1, 2].map((late) => priceOf(0.01, { ended: 200, late }));
-    expect(prices[1]).toBeCloseTo(2 * (prices[0] ?? 0), 6);
+    const prices = [0, 1, 2].map((late) => priceOf(0.01, after(new Array<boolean>(late).fill(true))));
+    expect(prices[1]).toBeCloseTo(4 * (prices[0] ?? 0), 6);
     expect(prices[2]).toBe(Infinity);
   });
 });
 
 describe('the controller', () => {
-  it('counts a first late job as the whole budget, until enough others were on time', () => {
-    expect(spent(0.01, { ended: 1, late: 1 })).toBe(1);
-    expect(spent(0.01, { ended: 99, late: 1 })).toBe(1);
-    expect(spent(0.01, { ended: 200, late: 1 })).toBe(0.5);
+  it('counts a first late job as half of the budget, until enough others were on time', () => {
+    const onTime = (count: number): boolean[] => new Array<boolean>(count).fill(false);
+    expect(spent(0.01, after([true]))).toBe(0.5);
+    expect(spent(0.01, after([true, ...onTime(199)]))).toBe(0.5);
+    expect(spent(0.01, after([true, true, ...onTime(198)]))).toBe(1);
+    expect(spent(0.01, after([true, ...onTime(200)]))).toBe(0);
   });
 
   it('keeps the share of late jobs within the budget, however risky the jobs are', () => {
@@ -62,8 +72,7 @@ describe('the controller', () => {
       let luck = 12345;
       const random = (): number => (luck = (luck * 1103515245 + 12345) % 2147483648) / 2147483648;
       for (let n = 0; n < 20_000; n++) {
-        const last = ends.slice(-200);
-        const isRisky = spent(budget, { ended: last.length, late: last.filter(Boolean).length }) < 1;
+        const isRisky = spent(budget, after(ends)) < 1;
         ends.push(isRisky && random() < 0.3);
       }
       const share = ends.filter(Boolean).length / ends.length;

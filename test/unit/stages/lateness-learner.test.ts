@@ -24,14 +24,14 @@ describe('deadlines met and missed', () => {
     learner.observe(end(900));
     learner.observe(end(1000));
     learner.observe(end(1001));
-    expect(learner.belief()).toEqual({ ended: 3, late: 1 });
+    expect(learner.belief().ofLast(200)).toEqual({ ended: 3, late: 1 });
   });
 
   it('are not those of failed tasks, and of jobs without a deadline', () => {
     const learner = latenessLearner();
     learner.observe(end(2000, { outcome: 'failed' }));
     learner.observe(end(2000, { deadlineMs: null }));
-    expect(learner.belief()).toEqual({ ended: 0, late: 0 });
+    expect(learner.belief().ofLast(200)).toEqual({ ended: 0, late: 0 });
     expect(learner.takeDirty().size).toBe(0);
   });
 
@@ -39,9 +39,9 @@ describe('deadlines met and missed', () => {
     const learner = latenessLearner();
     learner.observe(end(2000));
     for (let n = 0; n < 199; n++) learner.observe(end(1));
-    expect(learner.belief()).toEqual({ ended: 200, late: 1 });
+    expect(learner.belief().ofLast(200)).toEqual({ ended: 200, late: 1 });
     learner.observe(end(1));
-    expect(learner.belief()).toEqual({ ended: 200, late: 0 });
+    expect(learner.belief().ofLast(200)).toEqual({ ended: 200, late: 0 });
   });
 
   it('survive a restart, and rows that are damaged', () => {
@@ -50,8 +50,8 @@ describe('deadlines met and missed', () => {
     learner.observe(end(1));
     const again = latenessLearner();
     again.restore(learner.takeDirty());
-    expect(again.belief()).toEqual({ ended: 2, late: 1 });
+    expect(again.belief().ofLast(200)).toEqual({ ended: 2, late: 1 });
     again.restore(new Map([['lateness/deadlines', 'l?{m']]));
-    expect(again.belief()).toEqual({ ended: 2, late: 1 });
+    expect(again.belief().ofLast(200)).toEqual({ ended: 2, late: 1 });
   });
 });

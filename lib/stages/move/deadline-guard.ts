@@ -98,7 +98,7 @@ function reasonToMove(
 }
 
 /** P(more than `overS` is left to run). */
-function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
+export function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
   if (forecast === undefined) return gt(doneOnceS(of), seconds(overS)) ? 1 : 0;

@@ -5,7 +5,7 @@
  * which costs the same as long as one task is left on it (under billing by the hour nothing, until the started one
  * ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
- *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone)
+ *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone + worth lost if late)
  *                                                 r  price of the spot machines that hold the same tasks
  *                                                 u  expected time until an interruption or the end, q = P(interrupted)
  * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
@@ -26,9 +26,10 @@ import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecas
 import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
 import { type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
+import { worthAt } from '../../domain/utility.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
-import { guardMoves } from './deadline-guard.ts';
+import { guardMoves, pLeftOver } from './deadline-guard.ts';
 import { byDollars } from './late-dollars.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { DeadlineChoice, upFactorOf } from '../../policy/deadline-program/choice.ts';
@@ -189,8 +190,27 @@ function visitTo(
   const paidS = paidForS(view.instance, input);
   const awayS = Math.min(stayS, usefulS);
   const stayUsd = here * Math.max(0, stayS - paidS);
-  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way;
+  const lateUsd = view.attempts.reduce((sum, r) => sum + lateUsdAfter(r, q, input), 0);
+  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way - lateUsd;
   return { pool, stayUsd, savedUsd, pInterrupted: q, there: idle().has(pool.id) };
+}
+
+/**
+ * Expected loss of worth by lateness, of work that goes to spot and loses something to an interruption there; 0 for work
+ * that loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
+ * on-demand.
+ */
+function lateUsdAfter(running: RunningTask, pInterrupted: number, input: DecisionContext): number {
+  const { snapshot, config, worths } = input;
+  const worth = worths.ofRunning(running);
+  const lossS = lossOf(running.stage);
+  if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return 0;
+  const onTimeUsd = worthAt(worth.curve, worth.taskDeadlineMs);
+  const lateUsd = worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(relocationS(config))));
+  const spareS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs) - 2 * relocationS(config);
+  // Without a save the whole task is run again: what is left twice, and what was done.
+  const overS = lossS === Infinity ? (spareS - raw(workDoneS(running, snapshot.nowMs))) / 2 : spareS - lossS;
+  return pInterrupted * pLeftOver(running, overS, input) * Math.max(0, onTimeUsd - lateUsd);
 }
 
 /** Pools with an instance that takes tasks and has none. O(instances). */

@@ -61,7 +61,9 @@ describeTactic({
   tactic: 'work that must begin now to be in time is bought on-demand',
   acts: async (deciders) => {
     const jobs = [simulatedJob('tight', 0, [HOUR_S], { deadlineS: HOUR_S + 600, stage: saving })];
-    return (await runOf({ jobs, trace: zones({}) }, deciders)).bought[0]?.option === 'on-demand';
+    return (
+      (await runOf({ jobs, trace: zones({}), config: { lateBudget: 0 } }, deciders)).bought[0]?.option === 'on-demand'
+    );
   },
   under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
   mixed: [

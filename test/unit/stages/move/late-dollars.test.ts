@@ -14,11 +14,13 @@ interface Facts {
   /** P(interrupted within an hour). */
   readonly pInterrupted?: number;
   readonly saves?: boolean;
+  /** Time that a save takes; longer than the notice of an interruption, it comes too late. */
+  readonly graceS?: number;
   readonly mustMeet?: boolean;
 }
 
 /** Two hours of work on spot, at its last safe start. */
-function scene({ lateBudget, pInterrupted = 0.005, saves = true, mustMeet = false }: Facts): PlanInput {
+function scene({ lateBudget, pInterrupted = 0.005, saves = true, graceS = 300, mustMeet = false }: Facts): PlanInput {
   const input = handmade({
     running: [
       {
@@ -35,7 +37,7 @@ function scene({ lateBudget, pInterrupted = 0.005, saves = true, mustMeet = fals
     pInterrupted,
     config: { lateBudget },
   });
-  const checkpoint = saves ? { signal: 'SIGTERM', graceS: seconds(30), everyS: null } : null;
+  const checkpoint = saves ? { signal: 'SIGTERM', graceS: seconds(graceS), everyS: seconds(1200) } : null;
   const running = input.snapshot.running.map((r) => ({ ...r, stage: { ...r.stage, checkpoint } as typeof r.stage }));
   const of = running[0];
   const job: Job = build.job({
@@ -69,6 +71,10 @@ describe('work on spot at its last safe start', () => {
     expect(Number(risks)).toBeCloseTo(4.8, 1);
     expect(Number(leaves)).toBeGreaterThan(0.24);
     expect(Number(leaves)).toBeLessThan(0.26);
+  });
+
+  it('stays where an interruption loses nothing, whatever the risk', () => {
+    expect(moves({ lateBudget: 0, pInterrupted: 0.9, graceS: 30 })).toEqual([]);
   });
 
   it('leaves as ever where an interruption loses its work', () => {

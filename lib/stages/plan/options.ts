@@ -77,7 +77,10 @@ export interface OptionContext {
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
   readonly priceFactor: (pool: Pool, slot: number) => number;
-  /** True if all waiting work finds vCPUs at once: then interrupted work finds on-demand capacity in time. */
+  /**
+   * True if all waiting work finds vCPUs at once, bought or on instances that are there: then interrupted work finds
+   * on-demand capacity in time.
+   */
   readonly canFlee: boolean;
   /** USD left per job with a limit. */
   readonly leftUsd: ReadonlyMap<JobId, number>;
@@ -115,11 +118,18 @@ export function optionContext(
     held: rooms,
     slotMs,
     priceFactor,
-    canFlee: waiting <= headroomMilliCpu,
+    canFlee: waiting <= headroomMilliCpu || waiting <= headroomMilliCpu + freeMilliCpu(rooms),
     leftUsd: leftOfBudgets(input),
     rules,
   };
 }
+
+/** Room on live instances, whose vCPUs are free again when the market takes them, mCPU. O(instances). */
+const freeMilliCpu = (rooms: Capacity['rooms']): number =>
+  rooms
+    .values()
+    .flatMap((room) => Array.from({ length: room.count }, (_, i) => milliCpuIn(room.free(i))))
+    .reduce((sum, milliCpu) => sum + milliCpu, 0);
 
 /** Offers with acceptable lateness; if there is none, the safest ones. */
 export function acceptableOffers(offers: readonly Offer[], maxLateProbability: number): readonly Offer[] {

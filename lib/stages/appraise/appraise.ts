@@ -64,7 +64,7 @@ const byId = (a: PendingGroup, b: PendingGroup): number => compareText(a.id, b.i
 /** Facts that the appraisal of one task depends on besides its request class. */
 interface AppraisedTask extends ClassWork {
   /**
-   * Running time unknown, with a deadline, and an interruption would lose work: takes no risk. A program that saves at
+   * Running time unknown, with a deadline that must be met, and an interruption would lose work: takes no risk. A program that saves at
    * the warning loses only a start-up, and the last safe start has room for that (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
@@ -86,10 +86,11 @@ function taskOf(
   const left = workToDo(forecast.runtime, group);
   const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
   const { taskDeadlineMs, latestSafeStartMs } = worth;
+  const mustMeet = config.lateBudget === 0 || snapshot.jobs.get(group.job)?.spec.mustMeet === true;
   return {
     runtime,
     meanS: meanS(runtime),
-    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0,
+    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0 && mustMeet,
     terms: {
       lossS: lossOf(group.stage),
       restoreS: group.stage.checkpoint === null ? 0 : config.restoreS,

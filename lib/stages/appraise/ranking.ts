@@ -23,7 +23,7 @@ interface Choice {
   readonly equivalenceClass: Pick<EquivalenceClass, 'nonInterruptible' | 'spot'>;
   /** Candidates of the deadline class from options. */
   readonly candidates: (options: Options) => readonly Candidate[];
-  readonly task: { readonly blind: boolean; readonly terms: { readonly lossS: number } };
+  readonly task: { readonly blind: boolean };
   readonly config: SchedulerConfig;
 }
 
@@ -32,8 +32,8 @@ const MOST_CONSIDERED = 12;
 
 /**
  * Ranks candidates and keeps the best. Candidates with P(late) up to `maxLateProbability` are ranked by expected cost
- * less preferences; if there is none, all are ranked by P(late). For work that loses nothing to an interruption, the
- * P(late) of capacity that stays is allowed as well: it may be late wherever it runs. The best bid of each pool comes first, further bids of
+ * less preferences; if there is none, all are ranked by P(late). The P(late) of capacity that stays is allowed as well:
+ * a task may be late wherever it runs. The best bid of each pool comes first, further bids of
  * a pool only if pools run out; the cheapest on-demand pool is always kept. A task with a deadline and an unknown
  * running time, whose work an interruption would lose, stays off spot wherever anything else fits.
  * Spot pools that cannot be kept are appraised only for explanations.
@@ -89,10 +89,10 @@ const isBounded = (
 
 /** All non-interruptible candidates, and all spot candidates that may be kept. */
 function candidatesFor(choice: Choice): { readonly found: readonly Candidate[]; readonly allowed: number } {
-  const { equivalenceClass, candidates, task, config } = choice;
+  const { equivalenceClass, candidates, config } = choice;
   const found = equivalenceClass.nonInterruptible.flatMap(candidates);
-  const least = task.terms.lossS > 0 ? 0 : found.reduce((p, c) => Math.min(p, c.outcome.pLate), 1);
-  const allowed = config.maxLateProbability + (found.length === 0 ? 0 : least);
+  const least = found.length === 0 ? 0 : found.reduce((p, c) => Math.min(p, c.outcome.pLate), 1);
+  const allowed = config.maxLateProbability + least;
   if (isOffSpot(choice)) return { found, allowed };
   const standing = new Standing(config.offersPerGroup, allowed);
   for (const c of found) standing.add([c]);

@@ -50,13 +50,14 @@ export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => 
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
-/** Probabilities of lateness of both strategies, and how long the rest takes. */
+/** Probabilities of lateness of both strategies, how long the rest takes, and what a move has to do again. */
 export interface Risk {
   readonly running: RunningTask;
   readonly view: InstanceView;
   readonly stayLate: number;
   readonly moveLate: number;
   readonly leftS: number;
+  readonly againS: number;
 }
 
 /** Comparison of dollars: whether the risk of staying is worth it, with both amounts. Null: they are not compared. */
@@ -87,7 +88,7 @@ function reasonToMove(
   const lostLate = lossS === Infinity ? 1 : pLeftOver(running, slackS - overheadS - lossS, input);
   const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
-  const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left) }, input);
+  const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left), againS }, input);
   if (dollars?.stays === true) return null;
   const minutes = Math.round(msBetween(snapshot.nowMs, worth.latestSafeStartMs ?? snapshot.nowMs) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;

@@ -1,7 +1,7 @@
 /**
- * The deadline program's answer for a waiting group: take spot, take on-demand, or wait for spot to come back
- * (lib/policy/deadline-program). It speaks of groups with a deadline whose programs save their state when they are
- * interrupted, and that may use both kinds of capacity. Tasks of a group share one answer.
+ * What a waiting group with a deadline does that may use both kinds of capacity, in dollars: take spot, take on-demand,
+ * or wait for spot to come back. Work that loses nothing to an interruption asks the deadline program
+ * (lib/policy/deadline-program); other work weighs one start now. Tasks of a group share one answer.
  */
 import { raw, seconds, secondsBetween } from '../../kernel/units.ts';
 import { meanS, type Distribution } from '../../domain/distribution.ts';
@@ -20,6 +20,8 @@ import { REFUSED_FOR_MS } from '../../market/features/capacity-features.ts';
 /** What a group does now, with what each way is expected to cost to the end, US dollars per task. */
 export interface DeadlineAnswer {
   readonly take: 'spot' | 'on-demand' | 'wait';
+  /** Spot offers that are worth their risk; absent: all. */
+  readonly spot?: readonly Offer[];
   /** Null at the last safe start, where nothing is weighed any more. */
   readonly choice: Choice | null;
   /** Time that a wait lasts if no spot comes, seconds, and the cost of on-demand then. Worked out when read. */
@@ -34,11 +36,55 @@ interface Asking {
   readonly viewOf: (offer: Offer) => PoolView | undefined;
 }
 
-/** Null: the program has nothing to say, for lack of a deadline, of checkpoints or of cheaper spot. */
+/**
+ * Null: there is nothing to weigh, for lack of a deadline or of cheaper spot; or what an interruption costs work must
+ * not be put at risk.
+ */
 export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer | null {
-  const { group, worth, left, offers, viewOf } = asking;
+  const { worth, left, group } = asking;
+  if (worth.latestSafeStartMs === null || left === null) return null;
+  return lossOf(group.stage) > 0 ? answerByRisk(asking, input) : answerByProgram({ ...asking, left }, input);
+}
+
+/**
+ * Dollars of lateness for a task. The market takes all instances of a pool together: tasks that start together are as
+ * many risks as they have pools.
+ */
+function lateUsdOf(
+  { group }: Pick<Asking, 'group'>,
+  of: { readonly onDemandUsd: number; readonly pools: number },
+  input: PlanInput,
+): number {
+  const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), of.onDemandUsd);
+  return price * Math.min(1, of.pools / group.count);
+}
+
+/**
+ * Work that loses something with an interruption: spot offers whose expected cost and risk of lateness together are
+ * below those of on-demand, by the appraisal of one start now.
+ */
+function answerByRisk(asking: Asking, input: PlanInput): DeadlineAnswer | null {
+  const { offers, viewOf } = asking;
+  const open = offers.filter((offer) => offer.opens === undefined);
+  const isSpot = (offer: Offer): boolean => viewOf(offer)?.pool.option === 'spot';
+  const staying = open.filter((offer) => viewOf(offer) !== undefined && !isSpot(offer));
+  const spot = open.filter(isSpot);
+  const onDemandUsd = staying.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
+  if (spot.length === 0 || !Number.isFinite(onDemandUsd)) return null;
+  const late = lateUsdOf(asking, { onDemandUsd, pools: new Set(spot.map((o) => o.pool)).size }, input);
+  if (late === Infinity) return null;
+  const dollars = (offer: Offer): number => offer.expectedCostUsd + offer.pLate * late;
+  const least = (of: readonly Offer[]): number => of.reduce((usd, offer) => Math.min(usd, dollars(offer)), Infinity);
+  const stays = least(staying);
+  const worthy = spot.filter((offer) => dollars(offer) < stays);
+  const costs = { stayUsd: Infinity, spotUsd: least(spot), onDemandUsd: stays };
+  const take = worthy.length > 0 ? 'spot' : 'on-demand';
+  return { take, spot: worthy, choice: { action: take, ...costs }, wait: () => ({ lastsS: 0, thenUsd: stays }) };
+}
+
+function answerByProgram(asking: Asking & { readonly left: Distribution }, input: PlanInput): DeadlineAnswer | null {
+  const { worth, left, offers, viewOf } = asking;
   const { snapshot, config } = input;
-  if (worth.latestSafeStartMs === null || left === null || lossOf(group.stage) > 0) return null;
   const pools = offers.map((offer) => ({ offer, view: viewOf(offer) }));
   const spot = pools.filter(({ view }) => view?.pool.option === 'spot');
   const staying = pools.filter(({ view }) => view !== undefined && view.pool.option !== 'spot');
@@ -50,9 +96,7 @@ export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer
   if (cheapest === null || !Number.isFinite(onDemandUsd)) return null;
   const guarded = isGuarded(worth, snapshot.nowMs, config.cyclePeriodS);
   const poolCount = new Set(spot.map(({ offer }) => offer.pool)).size;
-  const price = lateUsd(latePrice(snapshot.jobs.get(group.job), input), onDemandUsd);
-  // The market takes all instances of a pool together: tasks that start together are as many risks as they have pools.
-  const late = price * Math.min(1, poolCount / group.count);
+  const late = lateUsdOf(asking, { onDemandUsd, pools: poolCount }, input);
   if (guarded && late === Infinity) return GUARDED;
   const rates = {
     spotUsd: cheapest.usd,

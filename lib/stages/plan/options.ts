@@ -213,7 +213,7 @@ function optionsByProgram(
   if (answer.take === 'on-demand')
     return context.slotMs.flatMap((startMs, slot) => staying.flatMap((offer) => make(offer, slot, startMs)));
   const inRoom = staying.filter((offer) => context.held.has(offer.pool));
-  const spot = open.filter((offer) => isSpot(offer, context));
+  const spot = open.filter((offer) => isSpot(offer, context) && answer.spot?.includes(offer) !== false);
   const options = [...inRoom, ...spot].flatMap((offer) => make(offer, 0, now));
   options.push(...inHeldRoom(offered, make, context));
   context.slotMs.forEach((startMs, slot) => {

@@ -13,10 +13,11 @@ import type { ValueContext } from '../policy/contracts.ts';
 import { latenessLearner, type Lateness } from './lateness-learner.ts';
 
 /**
- * Multiple of the budget that a job may risk at most for all that it costs. Spot saves some two thirds of the cost, so
- * that it risks twice the budget where lateness is near, and nothing for the greater part of its life.
+ * Multiple of the budget that a job may risk at most for all that it costs. Spot saves some two thirds to nine tenths of
+ * the cost, so that it risks half as much again as the budget where lateness is near, and nothing for the greater part
+ * of its life.
  */
-const MOST_RISK = 3;
+const MOST_RISK = 2;
 
 /** Factor on the price with half of the budget used, squared with all of it. */
 const DEARER = 4;

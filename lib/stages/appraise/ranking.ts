@@ -151,10 +151,17 @@ interface Chosen {
 
 /** Considered offers of all pools, including those that `choose` skipped. */
 function consideredOf(choice: Choice, { kept, best, anyOnTime, allowed }: Chosen): readonly ConsideredOffer[] {
-  const { equivalenceClass, candidates } = choice;
+  const { equivalenceClass, candidates, config } = choice;
   const spot = equivalenceClass.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
   const keptSet = new Set(kept.map((c) => c.place));
-  const verdicts: Verdicts = { allowed, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
+  const verdicts: Verdicts = {
+    acceptable: config.maxLateProbability,
+    allowed,
+    best,
+    keptSet,
+    anyOnTime,
+    isOffSpot: isOffSpot(choice),
+  };
   const rest = [...equivalenceClass.nonInterruptible, ...spot]
     .flatMap(candidates)
     .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
@@ -224,6 +231,8 @@ function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
 }
 
 interface Verdicts {
+  /** P(late) that need not be told. */
+  readonly acceptable: number;
   /** Largest P(late) of what is on time. */
   readonly allowed: number;
   readonly best: Candidate | undefined;
@@ -266,13 +275,14 @@ function verdict(c: Candidate, v: Verdicts): string {
 }
 
 function keptVerdict(c: Candidate, v: Verdicts): string {
-  const late = c.outcome.pLate > v.allowed ? `; late with probability ${percent(c.outcome.pLate)}` : '';
+  const late = c.outcome.pLate > v.acceptable ? `; late with probability ${percent(c.outcome.pLate)}` : '';
   if (v.isOffSpot) {
     return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
   if (c.place.opens !== undefined)
     return `kept for later: it gave no capacity lately and is in back-off${premium(c, v)}${late}`;
-  if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
+  if (c === v.best)
+    return late === '' ? 'best: lowest expected cost' : `best: lowest expected cost, and no offer is much safer${late}`;
   if (c.place.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
   return `kept as an alternative${premium(c, v)}${late}`;
 }

@@ -40,10 +40,11 @@ const LONG_TASKS = 7;
 const STOPS_EACH = 2 + Math.ceil(Math.log2(LONGEST_S / relocationS(schedulerConfig.parse({}))));
 
 /**
- * Mixes that cost more than that, and why: a gang of two that needs the whole limit gets a half of it again and again,
- * and each half stops work that begins anew.
+ * Mixes that cost more than that, and why: one task a machine, as below; and a gang of two that needs the whole limit
+ * gets a half of it again and again, and each half stops work that begins anew.
  */
 const DEARER: Readonly<Record<string, number>> = {
+  'greedy place one-per-instance': MACHINE_VCPUS,
   'greedy appraise without-spot': 2.1,
   'greedy scale on-demand': 2.1,
   'greedy plan fcfs': 2.3,

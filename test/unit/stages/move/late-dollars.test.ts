@@ -67,8 +67,8 @@ describe('work on spot at its last safe start', () => {
     const [move] = moves({ lateBudget: 0.01, pInterrupted: 0.2 });
     const [, risks, leaves] =
       /staying risks \$([\d.]+) of lateness, leaving costs \$([\d.]+)/.exec(move?.reason ?? '') ?? [];
-    // 36 % of 0.4 / 0.03 USD.
-    expect(Number(risks)).toBeCloseTo(4.8, 1);
+    // 36 % of 0.4 / 0.02 USD.
+    expect(Number(risks)).toBeCloseTo(7.2, 1);
     expect(Number(leaves)).toBeGreaterThan(0.24);
     expect(Number(leaves)).toBeLessThan(0.26);
   });
@@ -77,7 +77,8 @@ describe('work on spot at its last safe start', () => {
     expect(moves({ lateBudget: 0, pInterrupted: 0.9, graceS: 30 })).toEqual([]);
   });
 
-  it('leaves as ever where an interruption loses its work', () => {
-    expect(moves({ lateBudget: 0.05, pInterrupted: 0.02, saves: false })).toHaveLength(1);
+  it('counts what a move has to do again, where nothing is saved', () => {
+    expect(moves({ lateBudget: 0, pInterrupted: 0.02, saves: false })).toHaveLength(1);
+    expect(moves({ lateBudget: 0.05, pInterrupted: 0.02, saves: false })).toEqual([]);
   });
 });

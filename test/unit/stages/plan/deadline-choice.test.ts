@@ -105,6 +105,24 @@ describe('a task with a deadline', () => {
     expect(doubtful(0.5, true)?.take).toBe('on-demand');
   });
 
+  it('takes spot although an interruption would lose its work, where that is worth the risk', () => {
+    // Ten hours cost 2 USD on on-demand and 0.8 on spot. A late job costs 2 / (2 x budget).
+    const risky = (lateBudget: number, pLate: number): string | undefined =>
+      answer(scene(long(0.01, { stage: {}, pLate, deadlineS: 11 * HOUR_S }), 0, { config: { lateBudget } }))?.take;
+    expect(risky(0.01, 0.01)).toBe('spot');
+    expect(risky(0.01, 0.02)).toBe('on-demand');
+    expect(risky(0.1, 0.02)).toBe('spot');
+    expect(risky(0, 0)).toBeUndefined();
+  });
+
+  it('takes tasks that start together in one pool for one risk', () => {
+    // The price of a late job grows with its tasks; the risk of its one pool does not.
+    const take = (count: number): string | undefined =>
+      answer(scene(long(0.01, { stage: {}, pLate: 0.01, count }), 0, { config: { lateBudget: 0.01 } }))?.take;
+    expect(take(1)).toBe('spot');
+    expect(take(20)).toBe('spot');
+  });
+
   it('counts on no on-demand where the vCPU limit may refuse it', async () => {
     const { waits } = await greedyPlan(scene(long(5), 1, { ...MEET, vcpus: 2 }), null);
     expect(waits.map((w) => w.detail).join()).not.toContain('waiting is expected to cost');

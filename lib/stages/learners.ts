@@ -1,7 +1,7 @@
 /** Learners by name. One added here learns and is stored in every driver, and policies may declare it. */
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
-import { latenessLearner } from './lateness-learner.ts';
+import { latenessLearner } from '../policy/lateness-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
 
 export const LEARNERS = {

@@ -1,7 +1,7 @@
 /**
  * Wait, spot or on-demand for a task with a deadline, by the program, in dollars.
  * Work left and slack come from the forecast of its running time. Where lateness must not happen, the mean is left to
- * do  * and the safety quantile has to fit (Worth.latestSafeStartMs). Where lateness has a price, costs are means over the
+ * do and the safety quantile has to fit (Worth.latestSafeStartMs). Where lateness has a price, costs are means over the
  * running times, each with the slack that it leaves: the program then counts runs that are late anyway.
  * Approximations: a mean over running times takes the time to be known from the next moment on, so that waiting looks a
  * little cheaper than it is. Each task decides alone, at the full price of a late job, which bounds the joint risk of

@@ -65,8 +65,8 @@ const LONG_AGO = epochMs(0);
 
 /**
  * Factor on the up hazards of a pool, from the posterior of its interruptions (lib/market/forecast/hazard.ts: its own,
- * with its family in its zone as prior), in proportion to the level of the series. The series are of accelerators and of
- * whole machines of 64 vCPUs or more. Such a pool is taken to be like the series until it proves calmer than the
+ * with its family in its zone as prior), in proportion to the level of the series. The series are of accelerators and
+ * of whole machines of 64 vCPUs or more. Such a pool is taken to be like the series until it proves calmer than the
  * deployment expects of any, since a few hours of evidence cannot tell the two levels apart. Powers of 2, so that few
  * programs are solved.
  */

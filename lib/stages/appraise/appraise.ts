@@ -64,8 +64,9 @@ const byId = (a: PendingGroup, b: PendingGroup): number => compareText(a.id, b.i
 /** Facts that the appraisal of one task depends on besides its request class. */
 interface AppraisedTask extends ClassWork {
   /**
-   * Running time unknown, with a deadline that must be met, and an interruption would lose work: takes no risk. A program that saves at
-   * the warning loses only a start-up, and the last safe start has room for that (lib/stages/move/deadline-guard.ts).
+   * Running time unknown, with a deadline that must be met, and an interruption would lose work: takes no risk. A
+   * program that saves at the warning loses only a start-up, and the last safe start has room for that
+   * (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;

@@ -2,8 +2,8 @@
  * The deadline guard: deadline work on spot that must move to on-demand now.
  * Work that loses nothing with an interruption never has to. While it runs, its slack stays as it is. An interruption
  * then costs what the move costs, a start on on-demand, and may not come.
- * Until the last safe start of other work (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
- * the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
+ * Until the last safe start of other work (`latestSafeStartMs`: begin or resume on on-demand and still be done in time
+ * at the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
  * interruption may mean a missed deadline. So within two cycles of that time, two strategies are compared:
  *   stay:  P(late) = q P(left > slack - restart - lost work) + (1 - q) P(left > slack)
  *   move:  P(late) = P(left > slack - stop - start-up - restore - redone work)

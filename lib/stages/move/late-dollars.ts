@@ -1,11 +1,11 @@
 /**
- * The deadline guard's comparison in dollars (lib/stages/late-budget.ts): what staying on spot risks, P(late) gained by
+ * The deadline guard's comparison in dollars (lib/policy/late-budget.ts): what staying on spot risks, P(late) gained by
  * moving times the price of being late, against what leaving costs: the rest at the price of on-demand instead of
  * spot, what has to be done again, and a move.
  */
 import { raw } from '../../kernel/units.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
-import { latePrice, lateUsd } from '../late-budget.ts';
+import { latePrice, lateUsd } from '../../policy/late-budget.ts';
 import type { Tolerates } from './deadline-guard.ts';
 
 export const byDollars: Tolerates = ({ running, view, stayLate, moveLate, leftS, againS }, input) => {

@@ -196,8 +196,8 @@ function visitTo(
 }
 
 /**
- * Expected loss of worth by lateness, of work that goes to spot and loses something to an interruption there; 0 for work
- * that loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
+ * Expected loss of worth by lateness, of work that goes to spot and loses something to an interruption there; 0 for
+ * work that loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
  * on-demand.
  */
 function lateUsdAfter(running: RunningTask, pInterrupted: number, input: DecisionContext): number {

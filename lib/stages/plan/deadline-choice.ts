@@ -12,7 +12,7 @@ import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { DeadlineChoice, upFactorOf, type Choice } from '../../policy/deadline-program/choice.ts';
 import { lastRefusal } from '../../policy/deadline-program/spells.ts';
-import { latePrice, lateUsd } from '../late-budget.ts';
+import { latePrice, lateUsd } from '../../policy/late-budget.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { lossOf } from '../../policy/work-left.ts';
 import { REFUSED_FOR_MS } from '../../market/features/capacity-features.ts';

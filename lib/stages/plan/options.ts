@@ -321,8 +321,8 @@ interface Appraised {
 }
 
 /**
- * Expected price over price now. A lower price is waited for as long as the window is once: a fall that was promised for
- * every hour of a day would be waited for until the deadline is near.
+ * Expected price over price now. A lower price is waited for as long as the window is once: a fall that was promised
+ * for every hour of a day would be waited for until the deadline is near.
  */
 function laterFactor(
   { submittedMs }: PendingGroup,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
-import { latenessLearner } from '../../../lib/stages/lateness-learner.ts';
+import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { latenessLearner } from '../../../lib/stages/lateness-learner.ts';
+import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import type { Job } from '../../../lib/domain/job.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { AttemptEnded } from '../../../lib/policy/learner.ts';

@@ -9,13 +9,13 @@
 import { raw } from '../kernel/units.ts';
 import { mean } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
-import type { ValueContext } from '../policy/contracts.ts';
+import type { ValueContext } from './contracts.ts';
 import { latenessLearner, type Lateness } from './lateness-learner.ts';
 
 /**
- * Multiple of the budget that a job may risk at most for all that it costs. Spot saves some two thirds to nine tenths of
- * the cost, so that it risks half as much again as the budget where lateness is near, and nothing for the greater part
- * of its life.
+ * Multiple of the budget that a job may risk at most for all that it costs. Spot saves some two thirds to nine tenths
+ * of the cost, so that it risks half as much again as the budget where lateness is near, and nothing for the greater
+ * part of its life.
  */
 const MOST_RISK = 2;
 

@@ -4,7 +4,7 @@
  */
 import { gt } from '../kernel/units.ts';
 import type { Job } from '../domain/job.ts';
-import type { Learner, LearningEvent } from '../policy/learner.ts';
+import type { Learner, LearningEvent } from './learner.ts';
 
 /** Of the last `most` jobs with a deadline that ended, or as many as are remembered, how many were late. */
 export interface Lateness {

@@ -5,8 +5,8 @@ import type { Job } from '../../../lib/domain/job.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
 import { seconds, usd } from '../../../lib/kernel/units.ts';
 import type { Beliefs } from '../../../lib/policy/learner.ts';
-import { latePrice, lateUsd, spent } from '../../../lib/stages/late-budget.ts';
-import type { Lateness } from '../../../lib/stages/lateness-learner.ts';
+import { latePrice, lateUsd, spent } from '../../../lib/policy/late-budget.ts';
+import type { Lateness } from '../../../lib/policy/lateness-learner.ts';
 import * as build from '../../support/builders.ts';
 
 /** Jobs that ended, true: late. */

@@ -4,8 +4,8 @@
  * do and the safety quantile has to fit (Worth.latestSafeStartMs). Where lateness has a price, costs are means over the
  * running times, each with the slack that it leaves: the program then counts runs that are late anyway.
  * Approximations: a mean over running times takes the time to be known from the next moment on, so that waiting looks a
- * little cheaper than it is. Each task decides alone, at the full price of a late job, which bounds the joint risk of
- * many tasks from above (union bound). All pools are one, as good as the cheapest, and a change of zone is a start.
+ * little cheaper than it is. Each task decides alone, at the share of a late job's price that the caller gives it. All
+ * pools are one, as good as the cheapest, and a change of zone is a start.
  */
 import { raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';

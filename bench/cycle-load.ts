@@ -14,7 +14,7 @@ import type { Attempt, Job, Task } from '../lib/domain/job.ts';
 import type { Pool } from '../lib/domain/pool.ts';
 import { countFits, type Resources, milliCpuIn } from '../lib/domain/resources.ts';
 import type { Snapshot } from '../lib/domain/snapshot.ts';
-import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import { LoggedHistory } from '../lib/stages/estimate/logged-history.ts';
 import { featuresOf, templateOf } from '../lib/domain/job-features.ts';
 import { builtInCatalogue, TODAY } from '../lib/market/catalogue.ts';
 import { generateMarket, type MarketSpec } from '../lib/market/generate.ts';
@@ -100,15 +100,15 @@ const templateWord = (i: number): string => `job-${String.fromCharCode(97 + (i %
 const KNOWN_STAGE = { resources: needOf(1, 512), expectedRuntimeS: seconds(600) };
 
 /** Known earlier runs: most templates have some, a few of them little. */
-export function benchHistory(): JvuPredict {
-  const history = new JvuPredict();
+export function benchHistory(): LoggedHistory {
+  const history = new LoggedHistory();
   const draw = randomStream(1, 'bench/cycle/history');
   for (let t = 0; t < TEMPLATES; t++) {
     const runtimes = lognormal(600 * 12 ** draw(), 0.5, draw);
     const of = spec({ name: templateWord(t), owner: `team-${t % 12}`, stages: [stage(KNOWN_STAGE)] });
     for (let run = 0; run < (t % 5 === 0 ? 2 : KNOWN_RUNS); run++) {
       const value = quantileS(runtimes, draw());
-      for (const part of of.stages) history.learn(featuresOf(of, part, TODAY), seconds(value));
+      for (const part of of.stages) history.learnUnlogged(featuresOf(of, part, TODAY), seconds(value));
     }
   }
   return history;

@@ -19,7 +19,7 @@ import { planId } from '../lib/kernel/ids.ts';
 import { plus, seconds } from '../lib/kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../lib/domain/config.ts';
 import type { PlanInput, Stages } from '../lib/policy/contracts.ts';
-import type { JvuPredict } from '../lib/stages/estimate/predictor.ts';
+import type { LearnedRuntimes } from '../lib/domain/forecasts.ts';
 import { decide } from '../lib/cycle/decide/decide.ts';
 import { explain } from '../lib/cycle/explain/explain.ts';
 import { recordIntents } from '../lib/cycle/act/intents.ts';
@@ -30,6 +30,7 @@ import { MarketForecaster } from '../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../lib/market/forecast/hazard.ts';
 import { allotmentOf } from '../lib/stages/plan/allotment.ts';
 import { planProblem, type Planned } from '../lib/stages/plan/milp.ts';
+import { BY_PROGRAM } from '../lib/stages/plan/options.ts';
 import { problemOf, type Problem } from '../lib/stages/plan/problem.ts';
 import type { Solver } from '../lib/policy/solver.ts';
 import {
@@ -105,7 +106,7 @@ function timed(stages: Stages<Solver>, watch: Stopwatch, captured: Captured): St
     appraise: (...of) => watch.time('appraise', () => stages.appraise(...of)),
     plan: async (input: PlanInput, solver) => {
       const began = performance.now();
-      const problem = problemOf(input);
+      const problem = problemOf(input, BY_PROGRAM);
       const planned = await planProblem(problem, solver);
       const allotment = allotmentOf(problem, planned.selection, planned.report);
       watch.add('plan', performance.now() - began);
@@ -161,7 +162,7 @@ async function measure(size: string): Promise<void> {
 interface Bench {
   readonly shape: LoadShape;
   readonly world: BenchMarket;
-  readonly history: JvuPredict;
+  readonly history: LearnedRuntimes;
   readonly forecaster: MarketForecaster;
   readonly solver: Solver;
   readonly config: SchedulerConfig;

@@ -36,9 +36,11 @@ export interface Case {
   readonly preset: string;
   /** Folder of the capacity model; absent or null: observed interruptions. */
   readonly capacity?: string | null;
+  /** Share of jobs that may be late; absent: 0, none is put at risk. */
+  readonly lateBudget?: number;
 }
 
-export interface CaseResult extends Pick<Case, 'window' | 'fraction' | 'overheadHours' | 'preset'> {
+export interface CaseResult extends Pick<Case, 'window' | 'hours' | 'fraction' | 'overheadHours' | 'preset'> {
   readonly usd: number;
   readonly late: boolean;
   readonly attempts: number;
@@ -98,7 +100,12 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
         : { name: preset, stages: { ...presetNamed(preset).stages, estimate: known } },
     capacity: await capacityOf(c.capacity ?? null),
     solver: noSolver,
-    config: schedulerConfig.parse({ cyclePeriodS: CYCLE_S, restoreS: c.overheadHours * 3600, refundRule: 'none' }),
+    config: schedulerConfig.parse({
+      cyclePeriodS: CYCLE_S,
+      restoreS: c.overheadHours * 3600,
+      refundRule: 'none',
+      lateBudget: c.lateBudget ?? 0,
+    }),
     vcpus: 100_000,
     seed: 1,
     minGapS: seconds(1),
@@ -106,9 +113,10 @@ export async function runOn(trace: MarketTrace, c: Omit<Case, 'path' | 'cacheDir
   });
   const { totals, jobs, refused } = outcomeOf(result, { preset: c.preset, seed: 1, fromMs });
   if (refused[0] !== undefined) throw new Error(`the job was refused: ${refused[0].what}`);
-  const { window, fraction, overheadHours } = c;
+  const { window, hours, fraction, overheadHours } = c;
   return {
     window,
+    hours,
     fraction,
     overheadHours,
     preset: c.preset,

@@ -1,7 +1,7 @@
 /**
  * Single jobs with a deadline on spot: the setting of Wu et al., "Can't Be Late" (NSDI 2024).
  *   node bench/deadline-on-spot.ts [--sample N] [--part tune|report|all] [--presets a,b] [--hours 24] [--procs 2]
- *   [--seed 1] [--json FILE]
+ *   [--seed 1] [--json FILE] [--grid] [--zones] [--late-budget 0]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-availability-2022-2023.
  *
  * One job of one task that fills one machine, on each zone and type series (spot 0.3 of on-demand, capacity as the
@@ -9,6 +9,11 @@
  * 0.4 h of set-up besides the machine's own start-up. The program saves when told to, so interruptions keep its work.
  * As in the paper the running time is known, to all presets alike, and they plan with the set-up time (`restoreS`).
  * Presets were tuned on the windows of `--part tune` alone; `report` is the rest.
+ *
+ * --grid is the grid of the paper instead: 48 h of work in 52, 70 and 92 h, 0.02, 0.2 and 0.4 h of set-up, on as many
+ * windows of each length as --sample says. --zones takes series of one type in two to four zones as one market
+ * (deadline-windows.ts). The first two are tuned on in their first half, the others are reported alone. --late-budget
+ * is the setting `lateBudget`: 0 puts no deadline at risk.
  *
  * With --capacity VERSION (a folder that `bench/forecast-capacity.ts --tuned` and the training made) each preset that
  * forecasts is also run with that model of capacity, as `PRESET+capacity`.
@@ -24,10 +29,22 @@ import { parseArgs } from 'node:util';
 import { randomStream } from '../lib/kernel/random.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 import { runCase, type Case, type CaseResult } from './deadline-case.ts';
-import { seriesIn, windowsOf, type Window } from './deadline-windows.ts';
+import { marketsIn, seriesIn, windowsOf, type Series, type Window } from './deadline-windows.ts';
 
 export const FRACTIONS = [0.2, 0.4, 0.6, 0.8] as const;
 export const OVERHEAD_HOURS = [0.05, 0.2, 0.4] as const;
+/** The grid of "Can't Be Late" (section 6). */
+const WORK_HOURS = 48;
+interface Shape {
+  readonly hours: number;
+  readonly fractions: readonly number[];
+  readonly overheads: readonly number[];
+}
+const GRID: readonly Shape[] = [52, 70, 92].map((hours) => ({
+  hours,
+  fractions: [WORK_HOURS / hours],
+  overheads: [0.02, 0.2, 0.4],
+}));
 const PRESETS = ['on-demand', 'spot-greedy', 'uniform-progress', 'ebbtide', 'oracle'] as const;
 
 /** Suffix of presets with the capacity model. */
@@ -43,6 +60,9 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: '1' },
     json: { type: 'string' },
     capacity: { type: 'string' },
+    grid: { type: 'boolean', default: false },
+    zones: { type: 'boolean', default: false },
+    'late-budget': { type: 'string', default: '0' },
     worker: { type: 'boolean', default: false },
   },
 });
@@ -61,6 +81,46 @@ function sampled(windows: readonly Window[], most: number, seed: number): Window
   return taken;
 }
 
+interface Asked {
+  readonly found: readonly Series[];
+  readonly shapes: readonly Shape[];
+  readonly presets: readonly string[];
+  readonly capacity: string | null;
+  readonly cacheDir: string;
+}
+
+/** The windows of all lengths, numbered in one row, and what is simulated in them. */
+function casesOf({ found, shapes, presets, capacity, cacheDir }: Asked): { windows: Window[]; cases: Case[] } {
+  const windows: Window[] = [];
+  const cases = shapes.flatMap(({ hours, fractions, overheads }) => {
+    const taken = sampled(
+      windowsOf(found, options.part, hours * 3_600_000),
+      Number(options.sample),
+      Number(options.seed),
+    );
+    const first = windows.push(...taken) - taken.length;
+    return taken.flatMap((w, n) =>
+      fractions.flatMap((fraction) =>
+        overheads.flatMap((overheadHours) =>
+          presets.map((preset): Case => ({
+            window: first + n,
+            path: w.series.path,
+            startMs: w.startMs,
+            hours,
+            fraction,
+            overheadHours,
+            preset,
+            capacity: preset.endsWith(BY_MODEL) ? capacity : null,
+            lateBudget: Number(options['late-budget']),
+            cacheDir,
+          })),
+        ),
+      ),
+    );
+  });
+  return { windows, cases };
+}
+
 async function main(): Promise<void> {
   const folder = join(process.env['EBB_DATA_DIR'] ?? '../shared/data', 'spot-availability-2022-2023');
   if (!existsSync(folder)) {
@@ -72,45 +132,28 @@ async function main(): Promise<void> {
   const began = performance.now();
   const cacheDir = mkdtempSync(join(tmpdir(), 'ebb-deadline-on-spot-'));
   try {
-    const hours = Number(options.hours);
-    const { found, left } = await seriesIn(folder, cacheDir);
-    const windows = sampled(
-      windowsOf(found, options.part, hours * 3_600_000),
-      Number(options.sample),
-      Number(options.seed),
-    );
+    const { found, left } = options.zones
+      ? { found: await marketsIn(folder, cacheDir), left: [] }
+      : await seriesIn(folder, cacheDir);
+    const shapes: readonly Shape[] = options.grid
+      ? GRID
+      : [{ hours: Number(options.hours), fractions: FRACTIONS, overheads: OVERHEAD_HOURS }];
     const capacity = options.capacity === undefined ? null : resolve(options.capacity);
     const presets = options.presets
       .split(',')
       .flatMap((preset) =>
         capacity === null || ['on-demand', 'oracle'].includes(preset) ? [preset] : [preset, `${preset}${BY_MODEL}`],
       );
-    const cases = windows.flatMap((w, window) =>
-      FRACTIONS.flatMap((fraction) =>
-        OVERHEAD_HOURS.flatMap((overheadHours) =>
-          presets.map((preset): Case => ({
-            window,
-            path: w.series.path,
-            startMs: w.startMs,
-            hours,
-            fraction,
-            overheadHours,
-            preset,
-            capacity: preset.endsWith(BY_MODEL) ? capacity : null,
-            cacheDir,
-          })),
-        ),
-      ),
-    );
+    const { windows, cases } = casesOf({ found, shapes, presets, capacity, cacheDir });
     const used = new Set(windows.map((w) => w.series.name));
     console.log(
       `node ${process.version}, ${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} threads, ${options.procs} processes`,
     );
     console.log(
-      `${windows.length} windows of ${hours} h (part '${options.part}', seed ${options.seed}) from ${used.size} of ${found.length} series: ${[...used].join('; ')}`,
+      `${windows.length} windows of ${shapes.map((shape) => shape.hours).join(', ')} h (part '${options.part}', seed ${options.seed}) from ${used.size} of ${found.length} series: ${[...used].join('; ')}`,
     );
     console.log(
-      `work ${FRACTIONS.join(', ')} of the window; set-up ${OVERHEAD_HOURS.join(', ')} h per start; ${cases.length} simulations`,
+      `work ${options.grid ? `${WORK_HOURS} h` : `${FRACTIONS.join(', ')} of the window`}; set-up ${shapes[0]?.overheads.join(', ')} h per start; late budget ${options['late-budget']}; ${cases.length} simulations`,
     );
     for (const l of left) console.log(`left out: ${l}`);
     const results = await inProcesses(cases, Number(options.procs));
@@ -158,24 +201,37 @@ function report(results: readonly CaseResult[], presets: readonly string[]): voi
   console.log('\nlate jobs: ' + presets.map((p) => `${p} ${late(p)}`).join(', ') + ` of ${complete.length} each`);
   const table = (title: string, of: readonly (readonly CaseResult[])[]): void => {
     console.log(`\n${title} (${of.length} jobs; 95 % intervals by resampling windows)`);
-    console.log(`${'preset'.padEnd(18)}${'/ on-demand'.padEnd(24)}${'/ oracle'.padEnd(24)}mean starts`);
+    const head = ['/ on-demand', '/ uniform-progress', '/ oracle'].map((text) => text.padEnd(24)).join('');
+    console.log(`${'preset'.padEnd(18)}${head}mean starts`);
     for (const p of presets) {
       const launches = of.reduce((n, rs) => n + (rs.find((r) => r.preset === p)?.attempts ?? 0), 0) / of.length;
       console.log(
-        `${p.padEnd(18)}${ratio(p, 'on-demand', of).padEnd(24)}${ratio(p, 'oracle', of).padEnd(24)}${launches.toFixed(1)}`,
+        p.padEnd(18) +
+          ['on-demand', 'uniform-progress', 'oracle'].map((to) => ratio(p, to, of).padEnd(24)).join('') +
+          launches.toFixed(1),
       );
     }
   };
   table('mean cost, all', complete);
-  for (const f of FRACTIONS)
-    table(
-      `work ${f} of the window`,
-      complete.filter((rs) => rs[0]?.fraction === f),
-    );
-  for (const o of OVERHEAD_HOURS)
+  const values = (of: (r: CaseResult) => number): number[] => [...new Set(results.map(of))].sort((a, b) => a - b);
+  const where = (of: (r: CaseResult) => number, value: number) =>
+    complete.filter((rs) => rs[0] !== undefined && of(rs[0]) === value);
+  if (options.grid)
+    for (const h of values((r) => r.hours))
+      table(
+        `${WORK_HOURS} h in ${h} h`,
+        where((r) => r.hours, h),
+      );
+  else
+    for (const f of values((r) => r.fraction))
+      table(
+        `work ${f} of the window`,
+        where((r) => r.fraction, f),
+      );
+  for (const o of values((r) => r.overheadHours))
     table(
       `set-up ${o} h`,
-      complete.filter((rs) => rs[0]?.overheadHours === o),
+      where((r) => r.overheadHours, o),
     );
 }
 

@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { allotmentOf } from '../lib/stages/plan/allotment.ts';
 import { planProblem } from '../lib/stages/plan/milp.ts';
+import { BY_PROGRAM } from '../lib/stages/plan/options.ts';
 import { problemOf } from '../lib/stages/plan/problem.ts';
 import type { Solver } from '../lib/policy/solver.ts';
 import { scenario, type ScenarioShape } from './load/scenario.ts';
@@ -39,7 +40,7 @@ async function measure(shape: ScenarioShape, solver: Solver): Promise<Figure> {
   const input = scenario(shape);
   const began = performance.now();
   const cpuBegan = process.cpuUsage();
-  const problem = problemOf(input);
+  const problem = problemOf(input, BY_PROGRAM);
   const { selection, report } = await planProblem(problem, solver);
   const allotment = allotmentOf(problem, selection, report);
   const ms = performance.now() - began;

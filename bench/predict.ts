@@ -1,361 +1,267 @@
 /**
- * Replay of the Google 2011 trace through JVuPredict: speed and quality of its predictions.
+ * Replays logs of jobs through both predictors and prints how fast and how well they predict.
  *
- *   node bench/predict.ts [--data DIR] [--jobs N] [--order end|submission] [--max-feature-values N]
- *                         [--no-baselines] [--json]
+ *   node bench/predict.ts [--data DIR] [--logs NAME,...] [--jobs N] [--order end|submission] [--max-feature-values N]
+ *                         [--no-rivals] [--json]
  *
- * Each of the 672,074 jobs is predicted at its submission. Jobs that end in FINISH are learned at their end and scored:
- * runtime = end - last schedule. Other jobs (KILL, FAIL, still running at the end) are predicted, but neither scored
- * nor learned, as their full running time is unknown. `--order submission` learns each runtime right after its
- * prediction instead: the optimistic reading of the paper's replay.
+ * Each job is predicted when it is submitted. Jobs that end by themselves are learned from when they end and are scored
+ * (of google-2011: runtime = end - last schedule). Others are predicted but neither scored nor learned from: how long
+ * they would have run is not known. `--order submission` teaches each runtime right after its prediction instead, as if
+ * it had been known at once: the optimistic reading of the paper's replay.
  *
- * No randomness: equal input gives equal predictions (seed: none).
+ * Scored are all jobs, and those of the second half by number: warm, after the first half, and cold, from nothing.
+ * Constants of the new predictor were chosen on the first half of google-2011; the other logs were looked at when they
+ * were final. `NAME=PATH` replays any other log that `ebb simulate` reads.
+ *
+ * No randomness: the same input gives the same predictions (seed: none).
  */
-import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { createGunzip } from 'node:zlib';
-import { NO_RESOURCES } from '../lib/domain/resources.ts';
-import type { JobFeatures } from '../lib/domain/forecasts.ts';
-import { FEATURES } from '../lib/stages/estimate/features.ts';
-import { ESTIMATORS } from '../lib/stages/estimate/histories.ts';
+import { quantile } from '../lib/domain/distribution.ts';
+import type { RuntimeForecast } from '../lib/domain/forecast.ts';
+import type { JobFeatures, RuntimeHistory } from '../lib/domain/forecasts.ts';
+import { raw, seconds, type Seconds } from '../lib/kernel/units.ts';
+import { HintedForecasts } from '../lib/stages/estimate/cold-start.ts';
 import { JvuPredict } from '../lib/stages/estimate/predictor.ts';
-import { epochMs, raw, seconds } from '../lib/kernel/units.ts';
+import { RecurringRuns } from '../lib/stages/estimate/recurring-runs.ts';
+import { eventsOf, googleLog, workloadLog, type Log } from './predict/log.ts';
+import { Rivals, type RivalScore } from './predict/rivals.ts';
+import { Scores } from './predict/scores.ts';
 
-interface Trace {
-  readonly jobs: number;
-  readonly user: Int32Array;
-  readonly program: Int32Array;
-  readonly name: Int32Array;
-  readonly submitS: Float64Array;
-  readonly endS: Float64Array;
-  /** Running time; -1 for ends other than FINISH. */
-  readonly runtimeS: Float64Array;
+interface Predictor extends RuntimeHistory {
+  readonly size: number;
+  learn(features: JobFeatures, runtime: Seconds): void;
 }
 
-const columns = { user: 1, program: 2, name: 3, submit: 5, lastSchedule: 7, end: 8, endEvent: 9 } as const;
-const MOST_JOBS = 700_000;
-
-async function readTrace(file: string, limit: number): Promise<Trace> {
-  const size = Math.min(limit, MOST_JOBS);
-  const int = (): Int32Array => new Int32Array(size);
-  const real = (): Float64Array => new Float64Array(size);
-  const t = { user: int(), program: int(), name: int(), submitS: real(), endS: real(), runtimeS: real().fill(-1) };
-  let jobs = -1;
-  // The table is numbers only (SOURCE.txt): no quoting to parse.
-  for await (const line of createInterface({ input: createReadStream(file).pipe(createGunzip()) })) {
-    const i = jobs++;
-    if (i === -1) continue;
-    if (i >= size) break;
-    const cells = line.split(',');
-    const number = (c: number): number => Number(cells[c]);
-    t.user[i] = number(columns.user);
-    t.program[i] = number(columns.program);
-    t.name[i] = number(columns.name);
-    t.submitS[i] = number(columns.submit);
-    if (cells[columns.endEvent] !== 'FINISH') continue;
-    t.endS[i] = number(columns.end);
-    t.runtimeS[i] = number(columns.end) - number(columns.lastSchedule);
-  }
-  return { jobs: Math.min(jobs, size), ...t };
-}
-
-/** Submissions (job number) and ends (~job number) in order of time; at one instant ends come first. */
-function eventsOf(trace: Trace, order: string): Int32Array {
-  const finished = trace.runtimeS.subarray(0, trace.jobs).reduce((n, r) => n + (r >= 0 ? 1 : 0), 0);
-  const events = new Int32Array(trace.jobs + finished);
-  if (order === 'submission') {
-    let at = 0;
-    for (let i = 0; i < trace.jobs; i++) {
-      events[at++] = i;
-      if ((trace.runtimeS[i] as number) >= 0) events[at++] = ~i;
-    }
-    return events;
-  }
-  const ends = [...Array(trace.jobs).keys()].filter((i) => (trace.runtimeS[i] as number) >= 0);
-  ends.sort((a, b) => (trace.endS[a] as number) - (trace.endS[b] as number) || a - b);
-  let at = 0;
-  let next = 0;
-  for (let i = 0; i < trace.jobs; i++) {
-    while (next < ends.length && (trace.endS[ends[next] as number] as number) <= (trace.submitS[i] as number)) {
-      events[at++] = ~(ends[next++] as number);
-    }
-    events[at++] = i;
-  }
-  while (next < ends.length) events[at++] = ~(ends[next++] as number);
-  return events;
-}
-
-/** Texts for a column's numbers, made once, as an API would receive them. */
-const textsOf = (prefix: string, column: Int32Array): string[] =>
-  Array.from({ length: column.reduce((a, b) => Math.max(a, b), 0) + 1 }, (_, i) => `${prefix}${i}`);
-
-function featuresBy(trace: Trace): (i: number) => JobFeatures {
-  const users = textsOf('user-', trace.user);
-  const programs = textsOf('program-', trace.program);
-  const names = textsOf('job-', trace.name);
-  return (i) => ({
-    owner: users[trace.user[i] as number] as string,
-    program: programs[trace.program[i] as number] as string,
-    jobName: names[trace.name[i] as number] as string,
-    stage: 'main',
-    // The table has no resource requests, so features with them are left out.
-    resources: NO_RESOURCES,
-    submittedMs: epochMs((trace.submitS[i] as number) * 1000),
-  });
-}
-
-interface Replay {
-  readonly pointS: Float64Array;
-  /** Number of choices of each feature:estimator pair. */
-  readonly chosen: Map<string, number>;
-  readonly wallS: number;
-  readonly cpuS: number;
-  readonly featureValues: number;
-}
-
-/** The timed part: a full forecast (distribution and reason) per submission, learning per end. */
-function replay(trace: Trace, events: Int32Array, maxFeatureValues: number | undefined): Replay {
-  const features = featuresBy(trace);
-  const predictor = new JvuPredict(maxFeatureValues === undefined ? {} : { maxFeatureValues });
-  const pointS = new Float64Array(trace.jobs).fill(NaN);
-  const pairs = new Int16Array(trace.jobs).fill(-1);
-  const featureAt = new Map(FEATURES.map((f, i) => [f.name, i]));
-  const estimatorAt = new Map<string, number>(ESTIMATORS.map((e, i) => [e, i]));
-  const cpu = process.cpuUsage();
-  const began = performance.now();
-  for (const event of events) {
-    if (event < 0) {
-      predictor.learn(features(~event), seconds(trace.runtimeS[~event] as number));
-      continue;
-    }
-    const forecast = predictor.predict(features(event));
-    if (forecast === null) continue;
-    pointS[event] = raw(forecast.evidence.pointS);
-    const { feature, estimator } = forecast.evidence;
-    pairs[event] = (featureAt.get(feature) ?? 0) * ESTIMATORS.length + (estimatorAt.get(estimator) ?? 0);
-  }
-  const used = process.cpuUsage(cpu);
-  const wallS = (performance.now() - began) / 1000;
-  const chosen = new Map<string, number>();
-  pairs.forEach((code, i) => {
-    if (code === -1 || (trace.runtimeS[i] as number) < 0) return;
-    const pair = `${FEATURES[Math.floor(code / ESTIMATORS.length)]?.name}:${ESTIMATORS[code % ESTIMATORS.length]}`;
-    chosen.set(pair, (chosen.get(pair) ?? 0) + 1);
-  });
-  return {
-    pointS,
-    chosen,
-    wallS,
-    cpuS: (used.user + used.system) / 1e6,
-    featureValues: predictor.size,
-  };
-}
-
-/** Untimed: predictions of each single pair, and the share of truths at or below the 95 % quantile. */
-function baselines(trace: Trace, events: Int32Array) {
-  const features = featuresBy(trace);
-  const predictor = new JvuPredict();
-  const tracked = ['job', 'program', 'owner', 'owner+program', 'all'].map((name) => ({
-    name,
-    index: FEATURES.findIndex((f) => f.name === name),
-    unique: 0,
-    within2x: new Float64Array(ESTIMATORS.length),
-  }));
-  const last = new Map<number, number>();
-  let lastWithin2x = 0;
-  let lastUnknown = 0;
-  let belowP95 = 0;
-  let scored = 0;
-  const key = (i: number): number => (trace.user[i] as number) * 1_000_000 + (trace.program[i] as number);
-  for (const event of events) {
-    const i = event < 0 ? ~event : event;
-    const truthS = trace.runtimeS[i] as number;
-    if (event < 0) {
-      predictor.learn(features(i), seconds(truthS));
-      last.set(key(i), truthS);
-    } else if (truthS >= 0) {
-      scored++;
-      const before = last.get(key(i));
-      if (before === undefined) lastUnknown++;
-      else if (within(before, truthS, 2)) lastWithin2x++;
-      for (const f of tracked) {
-        const candidates = predictor.candidates(features(i), f.index);
-        if (candidates === null) f.unique++;
-        else candidates.forEach((s, e) => (f.within2x[e] = (f.within2x[e] as number) + (within(s, truthS, 2) ? 1 : 0)));
-      }
-      const d = predictor.predict(features(i))?.runtime;
-      if (d !== undefined) belowP95 += truthS <= p95(d.atS, d.weight) ? 1 : 0;
-    }
-  }
-  return {
-    sameAsLastTime: { within2x: lastWithin2x / scored, noHistory: lastUnknown / scored },
-    truthAtOrBelowP95: belowP95 / scored,
-    pairs: tracked.flatMap((f) =>
-      ESTIMATORS.map((estimator, e) => ({
-        pair: `${f.name}:${estimator}`,
-        within2x: (f.within2x[e] as number) / scored,
-        // As in the paper: among jobs whose feature value had a history.
-        within2xOfKnown: (f.within2x[e] as number) / Math.max(1, scored - f.unique),
-        noHistory: f.unique / scored,
-      })),
-    ),
-  };
-}
-
-function p95(atS: Float64Array, weight: Float64Array): number {
-  let mass = 0;
-  for (let i = 0; i < atS.length; i++) {
-    mass += weight[i] as number;
-    if (mass >= 0.95) return atS[i] as number;
-  }
-  return atS.at(-1) as number;
-}
-
-/**
- * JamaisVu section 6.2: between -50 % and +100 % of the truth is within a factor of two. Runtimes of 0 s count as 1 ms.
- */
-function within(predictedS: number, truthS: number, factor: number): boolean {
-  const truth = Math.max(truthS, 0.001);
-  return predictedS >= truth / factor && predictedS <= truth * factor;
-}
-
-interface Share {
-  readonly group: string;
-  readonly users: number;
-  readonly jobs: number;
-  readonly within2x: number;
-  readonly within10Percent: number;
-  readonly within10x: number;
-}
-
-function score(trace: Trace, pointS: Float64Array, jobs: readonly number[], group: string): Share {
-  const share = (ok: (p: number, t: number) => boolean): number =>
-    jobs.filter((i) => ok(pointS[i] as number, trace.runtimeS[i] as number)).length / Math.max(1, jobs.length);
-  return {
-    group,
-    users: new Set(jobs.map((i) => trace.user[i])).size,
-    jobs: jobs.length,
-    within2x: share((p, t) => within(p, t, 2)),
-    within10Percent: share((p, t) => Math.abs(p - t) <= 0.1 * t),
-    within10x: share((p, t) => within(p, t, 10)),
-  };
-}
-
-/** Classes of users by finished jobs: those with more runs have a longer history. */
-const VOLUMES = [
-  ['1 to 9 jobs', 1, 10],
-  ['10 to 99 jobs', 10, 100],
-  ['100 to 999 jobs', 100, 1000],
-  ['1,000 to 9,999 jobs', 1000, 10_000],
-  ['10,000 jobs and more', 10_000, Infinity],
-] as const;
-
-function perGroup(trace: Trace, pointS: Float64Array): Share[] {
-  const byUser = new Map<number, number[]>();
-  for (let i = 0; i < trace.jobs; i++) {
-    if ((trace.runtimeS[i] as number) < 0) continue;
-    const user = trace.user[i] as number;
-    const jobs = byUser.get(user);
-    if (jobs === undefined) byUser.set(user, [i]);
-    else jobs.push(i);
-  }
-  const all = [...byUser.values()];
-  return [
-    score(trace, pointS, all.flat(), 'all users'),
-    ...VOLUMES.map(([name, from, to]) =>
-      score(trace, pointS, all.filter((jobs) => jobs.length >= from && jobs.length < to).flat(), name),
-    ),
-  ];
-}
-
-/** JamaisVu sections 3.2 (table 1) and 6.2 (figure 12), on the same 385,582 jobs. */
-const PAPER = {
-  within2x: 0.9,
-  bestSinglePair: { pair: 'ljob-recent (here program:recent)', outside2x: 0.12 },
-  table1: [
-    { feature: 'job', outside2x: 0.24, unique: 0.3825 },
-    { feature: 'ljob (here program)', outside2x: 0.12, unique: 0.0837 },
-    { feature: 'user (here owner)', outside2x: 0.33, unique: 0.0004 },
-  ],
+/** Files of the logs, below the data folder. */
+const FILES: Readonly<Record<string, string>> = {
+  'workflow-instances': 'workflow-instances/workflows.jsonl.gz',
+  'alibaba-gpu-2023': 'alibaba-gpu-2023/openb_pod_list_default.csv.gz',
+  'alibaba-2018-dags': 'alibaba-2018-dags/alibaba2018_random_6600_jobs.csv.gz',
+  'tpch-spark-dags': 'tpch-spark-dags/tpch_dags.jsonl.gz',
 };
+
+/** JamaisVu sections 3.2 (table 1) and 6.2, on the same 385,582 jobs of google-2011. */
+const PAPER = { within2x: 0.9, bestSinglePair: 'ljob-recent (here program:recent)', bestSinglePairWithin2x: 0.88 };
 
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string', default: process.env['EBB_DATA_DIR'] ?? '../shared/data' },
-    jobs: { type: 'string', default: String(MOST_JOBS) },
+    logs: { type: 'string', default: ['google-2011', ...Object.keys(FILES)].join(',') },
+    jobs: { type: 'string' },
     order: { type: 'string', default: 'end' },
     'max-feature-values': { type: 'string' },
-    baselines: { type: 'boolean', default: true },
+    rivals: { type: 'boolean', default: true },
     json: { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
-const file = join(options.data, 'google-2011', 'jobs.csv.gz');
-const trace = await readTrace(file, Number(options.jobs));
-const events = eventsOf(trace, options.order);
 const bound = options['max-feature-values'];
-const run = replay(trace, events, bound === undefined ? undefined : Number(bound));
-const groups = perGroup(trace, run.pointS);
-const base = options.baselines ? baselines(trace, events) : null;
-const report = {
-  inputs: {
-    file,
-    jobs: trace.jobs,
-    scored: groups[0]?.jobs ?? 0,
-    learnAt: options.order,
-    seed: 'none (no randomness)',
-  },
-  versions: { node: process.version, v8: process.versions.v8 },
-  speed: {
-    predictions: trace.jobs,
-    learned: events.length - trace.jobs,
-    wallS: run.wallS,
-    cpuS: run.cpuS,
-    predictionsPerWallS: trace.jobs / run.wallS,
-    featureValues: run.featureValues,
+const limits = bound === undefined ? {} : { maxFeatureValues: Number(bound) };
+
+const PREDICTORS = {
+  jvupredict: { make: (): Predictor => new JvuPredict(limits), isHintWeighed: false },
+  recurring: { make: (): Predictor => new RecurringRuns(limits), isHintWeighed: true },
+} as const;
+type Name = keyof typeof PREDICTORS;
+const NAMES = Object.keys(PREDICTORS) as Name[];
+
+function openLog(name: string): Promise<Log> {
+  const limit = options.jobs === undefined ? undefined : Number(options.jobs);
+  if (name === 'google-2011') return googleLog(options.data, limit);
+  const [given = name, path] = name.split('=');
+  return workloadLog(given, path ?? join(options.data, FILES[given] ?? given));
+}
+
+/** The timed part: a full forecast (distribution and reason) per submission, learning per end. */
+function timed(log: Log, name: Name) {
+  const events = eventsOf(log, options.order);
+  const predictor = PREDICTORS[name].make();
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  for (const event of events) {
+    if (event < 0) predictor.learn(log.features(~event), seconds(log.runtimeS[~event] as number));
+    else predictor.predict(log.features(event));
+  }
+  const used = process.cpuUsage(cpu);
+  const wallS = (performance.now() - began) / 1000;
+  return {
+    predictions: log.size,
+    learned: events.length - log.size,
+    wallS,
+    cpuS: (used.user + used.system) / 1e6,
+    predictionsPerWallS: log.size / wallS,
+    featureValues: predictor.size,
     rssMiB: process.memoryUsage.rss() / 2 ** 20,
-  },
-  groups,
-  chosen: Object.fromEntries([...run.chosen].sort((a, b) => b[1] - a[1])),
-  ...base,
-  paper: PAPER,
+  };
+}
+
+/** Scores of the runs from `scoredFrom` on; learned from are those from `learnedFrom` on. */
+interface Part {
+  readonly learnedFrom: number;
+  readonly scores: readonly {
+    readonly name: string;
+    readonly from: number;
+    readonly to: number;
+    readonly of: Scores;
+  }[];
+}
+
+function replay(log: Log, name: Name, { learnedFrom, scores }: Part): ReadonlyMap<string, number> {
+  const { make, isHintWeighed } = PREDICTORS[name];
+  const predictor = make();
+  const chosen = new Map<string, number>();
+  const hinted = new HintedForecasts({ isHintWeighed });
+  // Stages with checkpoints: no forecast is blended with the prior for caution.
+  const checkpoint = { signal: 'SIGUSR1', graceS: seconds(20), everyS: null } as const;
+  for (const event of eventsOf(log, options.order, learnedFrom)) {
+    const i = event < 0 ? ~event : event;
+    const truthS = log.runtimeS[i] as number;
+    const features = log.features(i);
+    if (event < 0) predictor.learn(features, seconds(truthS));
+    else if (truthS >= 0) {
+      const expectedRuntimeS = features.expectedRuntimeS ?? null;
+      const forecast = hinted.of(predictor.predict(features), { expectedRuntimeS, timeoutS: null, checkpoint });
+      const pointS = pointOf(forecast);
+      for (const { from, to, of } of scores) if (i >= from && i < to) of.add(pointS, forecast.runtime, truthS);
+      const pair = `${forecast.evidence?.feature ?? forecast.basis}:${forecast.evidence?.estimator ?? ''}`;
+      chosen.set(pair, (chosen.get(pair) ?? 0) + 1);
+    }
+  }
+  return chosen;
+}
+
+/** The prior is no prediction; a guess is one. */
+const pointOf = ({ evidence, basis, runtime }: RuntimeForecast): number =>
+  evidence !== undefined ? raw(evidence.pointS) : basis === 'hint' ? raw(quantile(runtime, 0.5)) : NaN;
+
+function rivalsOf(
+  log: Log,
+  from: number,
+): { readonly all: readonly RivalScore[]; readonly warm: readonly RivalScore[] } {
+  const [all, warm] = [new Rivals(), new Rivals()];
+  for (const event of eventsOf(log, options.order)) {
+    const i = event < 0 ? ~event : event;
+    const truthS = log.runtimeS[i] as number;
+    if (event < 0) for (const r of [all, warm]) r.learn(log.features(i), truthS);
+    else if (truthS >= 0) {
+      all.score(log.features(i), truthS);
+      if (i >= from) warm.score(log.features(i), truthS);
+    }
+  }
+  return { all: all.scores(), warm: warm.scores() };
+}
+
+function report(log: Log) {
+  const half = Math.floor(log.size / 2);
+  const predictors = NAMES.map((name) => {
+    const parts = { whole: new Scores(), first: new Scores(), warm: new Scores(), cold: new Scores() };
+    const { size } = log;
+    const chosen = replay(log, name, {
+      learnedFrom: 0,
+      scores: [
+        { name: 'whole', from: 0, to: size, of: parts.whole },
+        { name: 'first half', from: 0, to: half, of: parts.first },
+        { name: 'second half, warm', from: half, to: size, of: parts.warm },
+      ],
+    });
+    replay(log, name, { learnedFrom: half, scores: [{ name: 'cold', from: half, to: size, of: parts.cold }] });
+    return { name, parts, chosen: [...chosen].sort(([, a], [, b]) => b - a).slice(0, 12), groups: groupsOf(log, name) };
+  });
+  return {
+    log: log.name,
+    runs: log.size,
+    scored: predictors[0]?.parts.whole.runs ?? 0,
+    learnAt: options.order,
+    predictors,
+    ...(options.rivals && { rivals: rivalsOf(log, half) }),
+    // Last: it warms up on the replays before.
+    speed: Object.fromEntries(NAMES.map((name) => [name, timed(log, name)])),
+  };
+}
+
+/** Owners by how many finished runs they have: the more one runs, the more there is to learn from. */
+const VOLUMES = [1, 10, 100, 1000, 10_000] as const;
+
+function groupsOf(log: Log, name: Name): readonly { readonly from: number; readonly of: Scores }[] {
+  if (log.name !== 'google-2011') return [];
+  const runs = new Map<string, number>();
+  for (let i = 0; i < log.size; i++) {
+    const { owner } = log.features(i);
+    if ((log.runtimeS[i] as number) >= 0) runs.set(owner, (runs.get(owner) ?? 0) + 1);
+  }
+  const groups = VOLUMES.map((from) => ({ from, of: new Scores() }));
+  const predictor = PREDICTORS[name].make();
+  for (const event of eventsOf(log, options.order)) {
+    const i = event < 0 ? ~event : event;
+    const truthS = log.runtimeS[i] as number;
+    const features = log.features(i);
+    if (event < 0) predictor.learn(features, seconds(truthS));
+    else if (truthS >= 0) {
+      const forecast = predictor.predict(features);
+      const group = groups.findLast(({ from }) => (runs.get(features.owner) ?? 0) >= from);
+      group?.of.add(forecast === null ? NaN : pointOf(forecast), null, truthS);
+    }
+  }
+  return groups;
+}
+
+type Report = ReturnType<typeof report>;
+const percent = (x: number): string => `${(x * 100).toFixed(1)} %`;
+const line = (...cells: readonly (string | number)[]): void => {
+  console.log(cells.map((c, i) => (i === 0 ? String(c).padEnd(40) : String(c).padStart(12))).join(''));
 };
 
-const percent = (x: number): string => `${(x * 100).toFixed(1)} %`;
-if (options.json) console.log(JSON.stringify(report, null, 2));
-else {
-  const { inputs, versions, speed } = report;
-  const line = (...cells: (string | number)[]): void => {
-    console.log(cells.map((c, i) => (i === 0 ? String(c).padEnd(28) : String(c).padStart(12))).join(''));
-  };
-  console.log(
-    `${inputs.file}: ${inputs.jobs} jobs, ${inputs.scored} finished and scored; learning at ${inputs.learnAt}`,
-  );
-  console.log(`node ${versions.node}; seed: ${inputs.seed}`);
-  console.log(
-    `${Math.round(speed.predictionsPerWallS)} predictions/s with ${speed.learned} runs learned between them ` +
-      `(${speed.wallS.toFixed(2)} s wall, ${speed.cpuS.toFixed(2)} s CPU; ${speed.featureValues} feature-values, ${Math.round(speed.rssMiB)} MiB)\n`,
-  );
-  line('user group', 'users', 'jobs', 'within 2x', 'within 10 %', 'within 10x');
-  for (const g of groups) {
-    line(g.group, g.users, g.jobs, percent(g.within2x), percent(g.within10Percent), percent(g.within10x));
+function print(r: Report): void {
+  console.log(`\n${r.log}: ${r.runs} runs, ${r.scored} ended by themselves and scored; learning at ${r.learnAt}`);
+  for (const [name, s] of Object.entries(r.speed)) {
+    const rate = `${Math.round(s.predictionsPerWallS)} predictions/s with ${s.learned} runs learned between them`;
+    const cost = `${s.wallS.toFixed(2)} s wall, ${s.cpuS.toFixed(2)} s CPU; ${s.featureValues} feature-values`;
+    console.log(`${name}: ${rate} (${cost}, ${Math.round(s.rssMiB)} MiB)`);
   }
-  line('paper (section 6.2)', '', '', percent(PAPER.within2x));
-  if (base !== null) {
-    console.log('');
-    line('baseline', '', 'no history', 'within 2x', 'of known');
-    const s = base.sameAsLastTime;
-    line('same as last time', '', percent(s.noHistory), percent(s.within2x), percent(s.within2x / (1 - s.noHistory)));
-    for (const p of base.pairs) {
-      if (!p.pair.includes('filtered')) {
-        line(p.pair, '', percent(p.noHistory), percent(p.within2x), percent(p.within2xOfKnown));
-      }
+  line('', 'within 2x', 'median 10 %', 'pinball', '95 % covers', 'PIT 1st', 'PIT 10th');
+  for (const { name, parts } of r.predictors) {
+    for (const [part, s] of Object.entries(parts)) {
+      const label = { whole: 'all', first: 'first half', warm: 'second half, warm', cold: 'second half, cold' }[part];
+      const [low = 0, high = 0] = [s.pit[0], s.pit[9]];
+      const cells = [percent(s.within2x), percent(s.within10Percent), s.pinball.toFixed(4), percent(s.covered)];
+      line(`${name}, ${label}`, ...cells, percent(low), percent(high));
     }
-    for (const t of PAPER.table1) line(`paper: ${t.feature}`, '', percent(t.unique), '', percent(1 - t.outside2x));
-    console.log(`\ntruth at or below the forecast's 95 % quantile: ${percent(base.truthAtOrBelowP95)}`);
   }
-  console.log('\nchosen most often (of scored jobs)');
-  for (const [pair, n] of Object.entries(report.chosen).slice(0, 12)) line(pair, '', percent(n / inputs.scored));
+  if (r.log === 'google-2011') line('paper (section 6.2), all', percent(PAPER.within2x));
+  for (const { name, groups } of r.predictors) {
+    for (const [i, { from, of }] of groups.entries()) {
+      const to = groups[i + 1] === undefined ? ' and more' : ` to ${(groups[i + 1]?.from ?? 0) - 1}`;
+      line(`${name}, owners of ${from}${to} runs`, percent(of.within2x), `of ${of.runs}`);
+    }
+  }
+  for (const { name, within2x, unknown } of r.rivals?.all ?? []) {
+    const warm = r.rivals?.warm.find((w) => w.name === name)?.within2x ?? NaN;
+    line(`rival: ${name}`, percent(within2x), `warm ${percent(warm)}`, `new ${percent(unknown)}`);
+  }
+  for (const { name, chosen } of r.predictors) {
+    const shares = chosen.slice(0, 8).map(([pair, n]) => `${pair} ${percent(n / r.scored)}`);
+    console.log(`${name} chose: ${shares.join(', ')}`);
+  }
+}
+
+const reports: Report[] = [];
+for (const name of options.logs.split(',')) {
+  const done = report(await openLog(name));
+  reports.push(done);
+  if (!options.json) print(done);
+}
+if (options.json) {
+  const plain = (s: Scores) => ({
+    runs: s.runs,
+    within2x: s.within2x,
+    within10Percent: s.within10Percent,
+    within10x: s.within10x,
+    pinball: s.pinball,
+    covered: s.covered,
+    pit: s.pit,
+  });
+  const versions = { node: process.version, v8: process.versions.v8 };
+  const replacer = (_: string, value: unknown): unknown => (value instanceof Scores ? plain(value) : value);
+  console.log(JSON.stringify({ versions, paper: PAPER, logs: reports }, replacer, 2));
 }

@@ -1,5 +1,6 @@
 /** Jobs of the grounds. */
 import type { StageSpec } from '../../lib/domain/job.ts';
+import { randomStream } from '../../lib/kernel/random.ts';
 import { seconds } from '../../lib/kernel/units.ts';
 import { openWorkload } from '../../lib/workload/open.ts';
 import type { WorkloadOptions } from '../../lib/workload/options.ts';
@@ -39,6 +40,19 @@ export async function jobsOf(path: string, options: WorkloadOptions): Promise<re
   const jobs: WorkloadJob[] = [];
   for await (const job of workload.jobs()) jobs.push(job);
   return jobs;
+}
+
+/** Jobs with `expectedRuntime` within `error` of each stage's mean running time: honest guesses. */
+export function guessed(jobs: readonly WorkloadJob[], error: number, seed: number): readonly WorkloadJob[] {
+  const random = randomStream(seed, 'guesses');
+  return jobs.map((job) => {
+    const stages = job.spec.stages.map((of) => {
+      const runtimes = [...(job.truth.get(of.name)?.runtimeS ?? [])];
+      const meanS = runtimes.reduce((sum, s) => sum + s, 0) / Math.max(1, runtimes.length);
+      return { ...of, expectedRuntimeS: seconds(Math.max(1, meanS * (1 + error * (2 * random() - 1)))) };
+    });
+    return { ...job, spec: { ...job.spec, stages } };
+  });
 }
 
 /** The last jobs, from time 0 on, and those before them: what a deployment has learned when they come. */

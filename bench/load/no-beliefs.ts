@@ -1,8 +1,6 @@
+import { LEARNERS } from '../../lib/stages/learners.ts';
+import { Learners } from '../../lib/policy/learners.ts';
 import type { Beliefs } from '../../lib/policy/learner.ts';
 
-/** Nothing was learned, and whoever asks for a belief is told so. */
-export const NO_BELIEFS: Beliefs = {
-  of: (learner) => {
-    throw new Error(`nothing was learned here, by ${learner.name} neither`);
-  },
-};
+/** What every learner believes before anything has happened. */
+export const NO_BELIEFS: Beliefs = new Learners(Object.values(LEARNERS), { isKept: false });

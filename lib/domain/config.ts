@@ -49,6 +49,14 @@ export const schedulerConfig = z.strictObject({
     .describe('Cheapest pool-and-bid pairs per task group that enter the plan.'),
   maxLateProbability: PRESET_SETTINGS.maxLateProbability,
   safetyQuantile: PRESET_SETTINGS.safetyQuantile,
+  lateBudget: z
+    .number()
+    .min(0)
+    .max(0.5)
+    .default(0.01)
+    .describe(
+      'Share of the jobs with a deadline that may be late, where the risk saves money: never those with `mustMeet`. 0: no deadline is put at risk.',
+    ),
   startDelayMeanS: z
     .number()
     .nonnegative()

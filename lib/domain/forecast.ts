@@ -18,8 +18,12 @@ export interface RuntimeForecast {
     /** The feature says little about the job itself (its owner, all jobs). */
     readonly broad: boolean;
     readonly samples: number;
-    /** RMSE of past predictions over the mean runtime; Infinity while there was none. */
-    readonly nrmse: number;
+    /** RMSE of past predictions over the mean runtime; Infinity while there was none. Absent: not measured. */
+    readonly nrmse?: number;
+    /** Recency-weighted share of past predictions within a factor of two. Absent: not measured, or none yet. */
+    readonly hitRate?: number;
+    /** Number of runs that `runtime` stands for. Absent: follows from `estimator` and the share of unseen times. */
+    readonly worthRuns?: number;
     /** The point prediction that `runtime` belongs to. */
     readonly pointS: Seconds;
   };

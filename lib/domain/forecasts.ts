@@ -1,6 +1,6 @@
 /** Forecasters: the questions of stages about running times and markets. */
 import type { JobId } from '../kernel/ids.ts';
-import type { EpochMs, UsdPerHour } from '../kernel/units.ts';
+import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { CapacityCurve, ForecastOrigin, InterruptionCurve, PriceDrivers, RuntimeForecast } from './forecast.ts';
 import type { Attempt, StageSpec } from './job.ts';
 import type { Bid, Pool } from './pool.ts';
@@ -16,11 +16,26 @@ export interface JobFeatures {
   readonly stage: string;
   readonly resources: Resources;
   readonly submittedMs: EpochMs;
+  /** Tasks of the stage. Absent: one. */
+  readonly tasks?: number;
+  /** Labels as `key=value`, ascending, at most MAX_LABELS. Absent: none. */
+  readonly labels?: readonly string[];
+  /** The user's guess, `expectedRuntime`. Absent: none. */
+  readonly expectedRuntimeS?: Seconds;
 }
+
+/** Labels of a job that count as features: the first in the order of their keys. */
+export const MAX_LABELS = 4;
 
 /** Forecasts from past runs. Null: nothing is known (lib/stages/estimate then answers). */
 export interface RuntimeHistory {
   predict(features: JobFeatures): RuntimeForecast | null;
+}
+
+/** What was learned of running times, as each estimate policy reads it. */
+export interface LearnedRuntimes extends RuntimeHistory {
+  /** Recent runs, chosen by hit rate. `predict` itself is JVuPredict. */
+  readonly recurring: RuntimeHistory;
 }
 
 /** `${job}/${stage}`. */
@@ -54,8 +69,11 @@ export interface MarketForecast {
   interruption(pool: Pool, bid: Bid): InterruptionCurve;
   /** Expected price at a later time, given that it is `now` now. */
   expectedPrice(pool: Pool, at: EpochMs): UsdPerHour | null;
-  /** Time-weighted mean price over the history: the long-run price under an uncapped bid, spikes included. */
-  meanPrice?(pool: Pool): UsdPerHour | null;
+  /**
+   * Expected mean price under an uncapped bid, spikes included: over so long from now, or in the long run. Null without
+   * a price or history.
+   */
+  meanPrice?(pool: Pool, over?: Seconds): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
   /** Origin of the forecast; absent where there was no choice. */

@@ -1,5 +1,5 @@
 import type { JobSpec, StageSpec } from './job.ts';
-import type { JobFeatures } from './forecasts.ts';
+import { MAX_LABELS, type JobFeatures } from './forecasts.ts';
 import type { EpochMs } from '../kernel/units.ts';
 
 /**
@@ -89,18 +89,33 @@ export function templateOf(spec: JobSpec): string {
   return `${spec.owner}/${templateName(spec.name)}/${templateName(programOf(spec.stages[0]?.command ?? []))}`;
 }
 
-type Named = Pick<JobSpec, 'name' | 'owner'>;
-type Described = Pick<StageSpec, 'name' | 'command' | 'resources'>;
+type Named = Pick<JobSpec, 'name' | 'owner'> & Partial<Pick<JobSpec, 'labels'>>;
+type Described = Pick<StageSpec, 'name' | 'command' | 'resources'> &
+  Partial<Pick<StageSpec, 'tasks' | 'expectedRuntimeS'>>;
 
 /** Input of a forecast for the tasks of a stage. */
-export const featuresOf = (spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures => ({
-  owner: spec.owner,
-  jobName: templateName(spec.name),
-  program: templateName(programOf(stage.command)),
-  stage: stage.name,
-  resources: stage.resources,
-  submittedMs,
-});
+export function featuresOf(spec: Named, stage: Described, submittedMs: EpochMs): JobFeatures {
+  const labels = labelTexts(spec.labels ?? {});
+  const { tasks = 1, expectedRuntimeS: guess = null } = stage;
+  return {
+    owner: spec.owner,
+    jobName: templateName(spec.name),
+    program: templateName(programOf(stage.command)),
+    stage: stage.name,
+    resources: stage.resources,
+    submittedMs,
+    ...(tasks > 1 && { tasks }),
+    ...(labels.length > 0 && { labels }),
+    ...(guess !== null && { expectedRuntimeS: guess }),
+  };
+}
+
+/** `key=value` of the first labels. Values stay as they are: `queue=2` and `queue=3` are two queues. */
+const labelTexts = (labels: Readonly<Record<string, string>>): readonly string[] =>
+  Object.keys(labels)
+    .sort()
+    .slice(0, MAX_LABELS)
+    .map((key) => `${key}=${labels[key] ?? ''}`.slice(0, MAX_NAME));
 
 /** `featuresOf`, remembered by stage for as long as it is there: asked in each cycle, and for each task that ends. */
 export class FeaturesByStage {

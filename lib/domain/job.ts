@@ -85,6 +85,8 @@ export interface JobSpec {
   /** Relative to submission, or an instant. Null for best-effort. */
   readonly deadline: { readonly afterS: Seconds } | { readonly atMs: EpochMs } | null;
   readonly value: ValueSpec;
+  /** True: its deadline is never put at risk to save money, whatever the `lateBudget`. Absent: it may be. */
+  readonly mustMeet?: boolean;
   /** Ids or names of jobs that must have succeeded before this one starts. */
   readonly after: readonly string[];
   readonly maxCostUsd: Usd | null;

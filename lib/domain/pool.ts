@@ -107,6 +107,8 @@ export interface PoolView {
      */
     readonly quota?: string;
   };
+  /** Last time that the pool refused a launch, in back-off or not, where none has succeeded since. Absent: none. */
+  readonly refusedMs?: EpochMs;
   /**
    * vCPU quota that refused something lately, mCPU: vCPUs of live instances under it, and the number that was too many,
    * as refusals tell.

@@ -51,6 +51,10 @@ const addTo = (counts: number[], at: number, n: number): void => {
 
 export const meanTime = ({ sumS, count }: RunningTimes): Seconds => seconds(raw(sumS) / count);
 
+/** Bins in use, ascending: representative time and count. */
+export const binsOf = ({ first, counts }: RunningTimes): readonly (readonly [atS: Seconds, count: number])[] =>
+  counts.flatMap((n, i) => (n === 0 ? [] : [[seconds(timeOf(first + i)), n] as const]));
+
 /** The times as a distribution: a point for each bin in use. */
-export const distributionOfTimes = ({ first, counts }: RunningTimes): Distribution =>
-  distribution(counts.flatMap((n, i) => (n === 0 ? [] : [[timeOf(first + i), n] as const])));
+export const distributionOfTimes = (times: RunningTimes): Distribution =>
+  distribution(binsOf(times).map(([atS, n]) => [raw(atS), n] as const));

@@ -161,8 +161,8 @@ export function onlyAsked(
     },
     expectedPrice: (pool, at) =>
       asks.prices === true ? market.expectedPrice(pool, at) : refuse(`the expected price of ${pool.id}`),
-    meanPrice: (pool) =>
-      asks.prices === true ? (market.meanPrice?.(pool) ?? null) : refuse(`the mean price of ${pool.id}`),
+    meanPrice: (pool, over) =>
+      asks.prices === true ? (market.meanPrice?.(pool, over) ?? null) : refuse(`the mean price of ${pool.id}`),
     correlation: (a, b) =>
       asks.correlations === true ? market.correlation(a, b) : refuse(`the correlation of ${a.id} and ${b.id}`),
     capacity: (pool) =>

@@ -12,9 +12,9 @@ interface Described {
 
 export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> = {
   ebbtide: {
-    about: 'the default: JVuPredict, one MILP, Stratus packing, Tributary diversification',
+    about: 'the default: recurring runs, one MILP, Stratus packing, Tributary diversification',
     source: 'ours; JamaisVu, sections 3 and 4; Stratus, section 3.2; Tributary, section 2.2',
-    estimate: 'jvupredict',
+    estimate: 'recurring',
     value: 'jvusched',
     appraise: 'cost-and-risk',
     move: 'guard-and-return',

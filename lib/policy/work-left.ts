@@ -1,7 +1,9 @@
 /** Remaining work of running tasks, and the time to move them. */
-import { raw, secondsBetween, ZERO_S } from '../kernel/units.ts';
+import { lte, raw, secondsBetween, ZERO_S } from '../kernel/units.ts';
 import { certain, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecasts.ts';
+import { NOTICE_S } from '../domain/instance.ts';
+import type { StageSpec } from '../domain/job.ts';
 import type { RunningTask } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts';
 import type { SceneContext, ValueContext } from './contracts.ts';
@@ -41,3 +43,14 @@ export function hasSettled(
 /** Longest time from one instance to another: save, be observed as stopped, start up, begin, restore. */
 export const relocationS = (config: SceneContext['config']): number =>
   config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
+
+/**
+ * Most work that one interruption can lose. A checkpoint signal whose grace fits into the warning loses nothing; one
+ * that does not fit loses, on average, half of the interval of the program's own saves; without a checkpoint all is
+ * lost.
+ */
+export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
+  if (checkpoint === null) return Infinity;
+  if (lte(checkpoint.graceS, NOTICE_S)) return 0;
+  return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
+}

@@ -1,4 +1,5 @@
 import { CapacityEvidence, type CapacityBelief } from '../market/forecast/hazard.ts';
+import { isSpotPool } from '../domain/pool.ts';
 import type { Learner, LearningEvent } from '../policy/learner.ts';
 
 /** Learns how often the market takes spot capacity back for its own reasons, per pool. O(1) per event. */
@@ -18,7 +19,8 @@ class CapacityLearner implements Learner<CapacityBelief> {
 
   observe(event: LearningEvent): void {
     if (event.kind === 'launch-refused') {
-      if (event.why === 'insufficient-capacity') this.#evidence.refused(event.poolId, event.atMs);
+      if (event.why === 'insufficient-capacity' && isSpotPool(event.poolId))
+        this.#evidence.refused(event.poolId, event.atMs);
     } else if (event.kind === 'instance-ended' && event.pool.option === 'spot') {
       const { launchedMs, endedMs, takenMs } = event;
       if (launchedMs !== null) this.#evidence.ended(event.pool.id, { launchedMs, endedMs, takenMs });

@@ -1,9 +1,11 @@
 /** Learners by name. One added here learns and is stored in every driver, and policies may declare it. */
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
+import { latenessLearner } from '../policy/lateness-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
 
 export const LEARNERS = {
   runtimes: runtimeLearner,
   capacity: capacityLearner,
+  lateness: latenessLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

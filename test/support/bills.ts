@@ -31,6 +31,7 @@ export interface Scenario {
   readonly constraints: Constraints;
   readonly checkpoint: boolean;
   readonly gang: boolean;
+  readonly mustMeet?: boolean;
   readonly maxCostUsd: number | null;
   /** Hours from the market's usual start to the submission. */
   readonly startH: number;
@@ -128,6 +129,7 @@ export async function factsOf(
   const need: Resources = { cpu: milliCpu(s.cpu * 1000), memory: mib(s.memoryGiB * 1024), gpus: 0, disk: mib(0) };
   const job: JobSpec = spec({
     name: 'generated',
+    ...(s.mustMeet === undefined ? {} : { mustMeet: s.mustMeet }),
     ...(s.slack === null ? {} : { class: 'deadline', deadline: { afterS: seconds(s.slack * s.runtimeS + 400) } }),
     maxCostUsd: s.maxCostUsd === null ? null : usd(s.maxCostUsd),
     stages: [

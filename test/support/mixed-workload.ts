@@ -43,6 +43,8 @@ export const calmTrace = traceOf(
   [market('b', 0.06, null)],
 );
 
+/** Saves when it is told to, but not within the notice of an interruption, which loses hours. */
+export const SAVES_SLOWLY: Checkpoint = { signal: 'SIGUSR2', graceS: seconds(300), everyS: seconds(28_800) };
 export const SAVES: Checkpoint = { signal: 'SIGUSR2', graceS: seconds(30), everyS: seconds(120) };
 
 export const CANCELLED = jobId('j-cancelled');

@@ -16,18 +16,20 @@ export function simulatedJob(
   submittedS: number,
   runtimesS: readonly number[],
   over: {
+    readonly owner?: string;
     readonly deadlineS?: number;
     readonly failures?: readonly number[];
     readonly stage?: Partial<StageSpec>;
     readonly after?: readonly string[];
   } = {},
 ): WorkloadJob {
-  const { deadlineS, failures } = over;
+  const { owner, deadlineS, failures } = over;
   return {
     key,
     submittedS,
     spec: spec({
       name: key,
+      ...(owner === undefined ? {} : { owner }),
       after: over.after ?? [],
       ...(deadlineS === undefined ? {} : { class: 'deadline', deadline: { afterS: seconds(deadlineS) } }),
       stages: [stage({ tasks: runtimesS.length, expectedRuntimeS: seconds(600), ...over.stage })],

@@ -7,8 +7,8 @@ import type { Admission, JobSpec, StageSpec } from '../../domain/job.ts';
 import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import { countFits, fits, RESOURCE_KINDS, vector, type Resources } from '../../domain/resources.ts';
 import type { Limits } from '../../domain/snapshot.ts';
-import type { RuntimeHistory } from '../../domain/forecasts.ts';
-import { forecastFrom } from '../../stages/estimate/cold-start.ts';
+import type { LearnedRuntimes } from '../../domain/forecasts.ts';
+import { recurringForecast } from '../../stages/estimate/recurring.ts';
 import { featuresOf } from '../../domain/job-features.ts';
 import { assessAdmission } from '../../stages/value/admission.ts';
 import { raisesLimit } from '../money/limit-text.ts';
@@ -18,7 +18,7 @@ export interface AdmissionParts {
   readonly pools: readonly Pool[];
   readonly limits: Limits;
   readonly config: SchedulerConfig;
-  readonly history: RuntimeHistory;
+  readonly history: LearnedRuntimes;
 }
 
 /**
@@ -166,7 +166,7 @@ function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission
     });
   }
   const forecasts = new Map<string, RuntimeForecast>(
-    spec.stages.map((s) => [s.name, forecastFrom(history.predict(featuresOf(spec, s, now)), s)]),
+    spec.stages.map((s) => [s.name, recurringForecast(history, featuresOf(spec, s, now), s)]),
   );
   const admission = assessAdmission(spec, { nowMs: now, deadlineMs, forecasts, vcpus, config });
   if (admission.feasible) return admission;

@@ -1,4 +1,5 @@
 import type { GroupId } from '../../kernel/ids.ts';
+import { seconds } from '../../kernel/units.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
@@ -15,12 +16,15 @@ export function paidStarts(
   order: OrderPolicy,
   { arriving, purse }: { readonly arriving: readonly Placement[]; readonly purse: Purse },
 ): Started {
-  let { allotment } = input;
+  const { offers, hosts } = input;
+  const runtimeOf = (group: PendingGroup) => medianToDo(group, input.forecasts);
+  const starts = purse.meantFor(input.allotment.starts, { offers, runtimeOf: (g) => seconds(runtimeOf(g)), hosts });
+  let allotment = { ...input.allotment, starts };
   for (let round = 1; ; round++) {
     const wanted = order({ ...input, allotment });
     const giveBack = purse.remembered();
     const placing = [...arriving, ...wanted.placements];
-    const placements = purse.placed(placing, (group) => medianToDo(group, input.forecasts));
+    const placements = purse.placed(placing, runtimeOf);
     if (placements.length === placing.length || round >= MOST_ROUNDS) return { ...wanted, placements };
     const kept = new Set(placements);
     const refused = new Map<GroupId, number>();

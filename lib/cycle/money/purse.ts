@@ -6,12 +6,13 @@
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { ZERO_S, isoOf, raw, secondsBetween, type EpochMs, excess } from '../../kernel/units.ts';
+import { ZERO_S, isoOf, raw, secondsBetween, type EpochMs, type Seconds, excess } from '../../kernel/units.ts';
 
+import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import type { LimitReached, Placement, Purchase } from '../../domain/plan.ts';
+import type { Allotment, LimitReached, Placement, Purchase } from '../../domain/plan.ts';
 import { isSpotPool, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
-import { dominantShare } from '../../domain/resources.ts';
+import { dominantShare, fits } from '../../domain/resources.ts';
 import {
   workDoneS,
   type Budget,
@@ -22,7 +23,7 @@ import {
   type SpendingLimit,
 } from '../../domain/snapshot.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
-import { withOffers, type GroupOffers, type Leftover } from '../../policy/contracts.ts';
+import { withOffers, type GroupOffers, type Host, type Leftover } from '../../policy/contracts.ts';
 import { limitText } from './deployment-limits.ts';
 import { leftS } from '../../policy/left-of.ts';
 import { LotCosts, lotBid, withCosts, type CostInput, type OnInstance } from './lot-costs.ts';
@@ -447,23 +448,8 @@ export class Purse {
     const within = new Map(offers);
     const open = leftovers.flatMap((leftover): Leftover[] => {
       const { group, option } = leftover;
-      const money = this.#money.get(group.job);
-      if (money === undefined) return [leftover];
-      const stays = !isSpotPool(option.offer.pool);
-      const known = offers.get(group.id)?.offers ?? [];
-      const may = known.filter((o) => !stays || !isSpotPool(o.pool));
-      const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
-        ? may
-        : [...may, option.offer];
-      let leastUsd = Infinity;
-      const isPayable = (offer: Offer): boolean => {
-        const usd = this.#aloneUsd(leftover, offer);
-        leastUsd = Math.min(leastUsd, usd);
-        return usd <= money.leftUsd + 1e-9;
-      };
-      const meant = all.filter(isPayable);
-      // Spot may still be in time where the limit does not pay for on-demand; nothing at all cannot.
-      const payable = meant.length > 0 || !stays ? meant : known.filter(isPayable);
+      if (!this.#money.has(group.job)) return [leftover];
+      const { payable, leastUsd } = this.#payableFor(leftover, offers);
       const chosen = payable.find((o) => o === option.offer) ?? payable[0];
       if (chosen === undefined) {
         if (leastUsd < Infinity) this.#refuse(group.job, leastUsd, 'the cheapest instance for one task');
@@ -476,7 +462,72 @@ export class Purse {
     return { leftovers: open, offers: within };
   }
 
-  #aloneUsd(leftover: Leftover, { pool: id, bid }: Offer): number {
+  /**
+   * Starts as they can be bought for. What is meant for on-demand goes to spot where the job's limit pays for no
+   * on-demand instance: what `bought` then buys on spot is room for it in later decisions too.
+   */
+  meantFor(
+    starts: Allotment['starts'],
+    of: {
+      readonly offers: ReadonlyMap<GroupId, GroupOffers>;
+      readonly runtimeOf: (group: PendingGroup) => Seconds;
+      readonly hosts: readonly Host[];
+    },
+  ): Allotment['starts'] {
+    if (this.#money.size === 0) return starts;
+    const groups = new Map(this.#input.snapshot.groups.map((g) => [g.id, g]));
+    return starts.map((start) => {
+      const group = groups.get(start.option.group);
+      if (group === undefined || !this.#money.has(group.job) || isSpotPool(start.option.offer.pool)) return start;
+      const { payable } = this.#payableFor({ group, option: start.option, runtimeS: of.runtimeOf(group) }, of.offers);
+      const onSpot = payable.length > 0 ? payable : this.#spotHeldFor(group, of);
+      const isForSpot = onSpot.every((o) => isSpotPool(o.pool));
+      const [offer] = onSpot;
+      if (offer === undefined || !isForSpot || of.hosts.some((h) => staysWithRoomFor(group, h))) return start;
+      return { ...start, option: { ...start.option, offer } };
+    });
+  }
+
+  /** Offers of spot pools in which an instance was bought for the job. */
+  #spotHeldFor(
+    { id, job }: PendingGroup,
+    { offers, hosts }: { readonly offers: ReadonlyMap<GroupId, GroupOffers>; readonly hosts: readonly Host[] },
+  ): readonly Offer[] {
+    const { instances } = this.#input.snapshot;
+    const held = new Set(
+      hosts.flatMap((h) =>
+        instances.get(h.on)?.instance.boughtFor?.some((b) => b.job === job) === true ? [h.pool.id] : [],
+      ),
+    );
+    return (offers.get(id)?.offers ?? []).filter((o) => isSpotPool(o.pool) && held.has(o.pool));
+  }
+
+  /** Offers that the job can pay for, if an instance is bought for one of its tasks alone. */
+  #payableFor(
+    leftover: Pick<Leftover, 'group' | 'option' | 'runtimeS'>,
+    offers: ReadonlyMap<GroupId, GroupOffers>,
+  ): { readonly payable: readonly Offer[]; readonly leastUsd: number } {
+    const { group, option } = leftover;
+    const { leftUsd } = this.#moneyOf(group.job);
+    const stays = !isSpotPool(option.offer.pool);
+    const known = offers.get(group.id)?.offers ?? [];
+    const may = known.filter((o) => !stays || !isSpotPool(o.pool));
+    const all = may.some((o) => o.pool === option.offer.pool && o.bid === option.offer.bid)
+      ? may
+      : [...may, option.offer];
+    let leastUsd = Infinity;
+    const isPayable = (offer: Offer): boolean => {
+      const usd = this.#aloneUsd(leftover, offer);
+      leastUsd = Math.min(leastUsd, usd);
+      return usd <= leftUsd + 1e-9;
+    };
+    const meant = all.filter(isPayable);
+    // Spot may still be in time where the limit does not pay for on-demand; nothing at all cannot.
+    const payable = meant.length > 0 || !stays ? meant : known.filter(isPayable);
+    return { payable, leastUsd };
+  }
+
+  #aloneUsd(leftover: TakenFor['leftover'], { pool: id, bid }: Offer): number {
     const pool = this.#pools.get(id)?.pool;
     if (pool === undefined) return Infinity;
     const taken = [{ leftover, tasks: 1 }];
@@ -552,6 +603,10 @@ export class Purse {
     return waiting;
   }
 }
+
+/** True for an instance that the market does not take, with room for a task. */
+const staysWithRoomFor = ({ need, stage }: PendingGroup, { pool, free }: Host): boolean =>
+  pool.option !== 'spot' && fits(need, free) && brokenConstraint(stage.constraints, pool) === null;
 
 const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingGroup>): ReadonlySet<JobId> =>
   new Set([...ids].flatMap((id) => groups.get(id)?.job ?? []));

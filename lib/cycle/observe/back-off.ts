@@ -4,7 +4,7 @@
  * memory across cycles and restarts; written by the process that confirms outcomes or observes.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { epochMs, gt, lte, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, gt, lte, minus, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
@@ -153,6 +153,12 @@ export function backOffOf(
     why: `${who} until ${new Date(untilMs).toISOString()} after ${refusals} refusal(s)${said}`,
     ...(quota === undefined ? {} : { quota }),
   };
+}
+
+/** Last refusal of a pool itself, without a launch since; null: none. Outlives the back-off. */
+export function refusedMsOf(backOffs: BackOffs, pool: PoolId): EpochMs | null {
+  const found = backOffs.get(pool);
+  return found === undefined ? null : minus(epochMs(found.untilMs), seconds(BACK_OFF_S));
 }
 
 /** vCPUs under a quota with a refusal, mCPU: those of live instances, and the number that was too many. */

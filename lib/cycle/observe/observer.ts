@@ -36,6 +36,7 @@ import {
   quotaUses,
   backOffsAt,
   backOffOf,
+  refusedMsOf,
   storedBackOffs,
   type BackOffs,
 } from './back-off.ts';
@@ -223,6 +224,7 @@ export class Observer {
     const full = fullReservations(state.instances.values(), this.#pools);
     return [...this.#pools.values()].map((pool) => {
       const backOff = backingOff.size === 0 ? null : backOffOf(backingOff, pool.id, nowMs);
+      const refusedMs = this.#backOffs.size === 0 ? null : refusedMsOf(this.#backOffs, pool.id);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
       return {
         pool,
@@ -231,6 +233,7 @@ export class Observer {
         closedReason:
           backOff?.why ?? (full.has(pool.id) ? `all ${pool.reservedInstances} reserved instances are in use` : null),
         ...(backOff === null ? {} : { backOff: backOffView(backOff) }),
+        ...(refusedMs === null ? {} : { refusedMs }),
         ...(quota === undefined ? {} : { quota }),
       };
     });

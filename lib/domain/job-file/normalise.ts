@@ -66,6 +66,7 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     class: file.deadline === undefined ? 'best-effort' : 'deadline',
     deadline: file.deadline ?? null,
     value: valueOf(file.value),
+    ...(file.mustMeet === true ? { mustMeet: true } : {}),
     after: [...new Set(file.after ?? [])],
     maxCostUsd: file.maxCost === undefined ? null : usd(file.maxCost),
     stages: specs,
@@ -124,6 +125,9 @@ function jobFindings(file: JobFile): Finding[] {
   }
   if (file.value?.worthlessAfter !== undefined && file.deadline === undefined) {
     invalid(['value', 'worthlessAfter'], 'needs a deadline after which the worth falls');
+  }
+  if (file.mustMeet === true && file.deadline === undefined) {
+    invalid(['mustMeet'], 'needs a deadline that must be met');
   }
   const entries = [file, ...(file.stages ?? [])].reduce((sum, keys) => sum + constraintEntries(keys), 0);
   if (entries > LIMITS.constraintEntries) {

@@ -353,6 +353,11 @@ export const jobFileSchema = z
       .transform((v) => (typeof v === 'number' ? { onTime: v } : v))
       .optional()
       .describe('What finishing is worth. Left out: derived from what the job would cost on on-demand capacity.'),
+    mustMeet: z.boolean().optional().meta({
+      description:
+        'True: the deadline is never put at risk to save money. Left out: some jobs of a deployment may be late, as many as its `lateBudget` allows.',
+      default: false,
+    }),
     after: listOf(text('the id or name of a job', NAME), 'the id or name of a job')
       .optional()
       .meta({ description: 'Jobs that must have succeeded before this one starts.', default: [] }),

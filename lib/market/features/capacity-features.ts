@@ -7,7 +7,7 @@
  * Lifecycle: `held` and `refused` for each event, in any order of time except for overlapping stretches of a pool; `at`
  * an instant, with the instances held then. O(1) per event.
  */
-import { poolParts } from '../../domain/pool.ts';
+import { isSpotPool, poolParts } from '../../domain/pool.ts';
 import { z } from 'zod';
 import type { PoolId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
@@ -294,11 +294,14 @@ function rowOf(news: PoolNews, { nowMs, calendar, groups }: Around): Float32Arra
   );
 }
 
-/** Start of the present uninterrupted holding of each pool, by its live instances that stay. */
+/**
+ * Start of the present uninterrupted holding of each spot pool, by its live instances that stay. Other pools say
+ * nothing: no data set has them as neighbours.
+ */
 export function heldSince(instances: Iterable<Pick<Instance, 'pool' | 'launchedMs' | 'state'>>): HeldSince {
   const since = new Map<PoolId, number>();
   for (const { pool, launchedMs, state } of instances) {
-    if (launchedMs === null || state === 'warned' || state === 'ended') continue;
+    if (!isSpotPool(pool) || launchedMs === null || state === 'warned' || state === 'ended') continue;
     since.set(pool, Math.min(since.get(pool) ?? Infinity, raw(launchedMs)));
   }
   return since;

@@ -5,7 +5,7 @@
  * Size: a curve has 8 horizons, a pool's grid an hour of history per entry: about 2 KiB per spot pool and week.
  */
 import type { PoolId } from '../../kernel/ids.ts';
-import { lte, usdPerHour, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { lte, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
 import {
   NEVER_INTERRUPTED,
@@ -17,7 +17,7 @@ import {
 } from '../../domain/forecast.ts';
 import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
-import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
+import { correlationOf, expectedPriceOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
 
 /** A pool at a bid, and within which time its risk is asked for; absent: any. */
 export interface Asked {
@@ -90,11 +90,7 @@ export function tabledForecast(table: ForecastTable): MarketForecast {
         ? invariant(curves.get(keyOf(pool, bid)), `no forecast was made for ${keyOf(pool, bid)}`)
         : NEVER_INTERRUPTED,
     expectedPrice: (pool, at) => expectedPriceOf(pool, of(pool), nowMs, at),
-    meanPrice: (pool) => {
-      if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
-      const statistics = of(pool)?.statistics;
-      return statistics === undefined ? null : usdPerHour(statistics.meanUsd);
-    },
+    meanPrice: (pool, over) => meanPriceOf(pool, of(pool), over),
     correlation: (a, b) => correlationOf(a, b, of),
   };
 }

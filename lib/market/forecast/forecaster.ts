@@ -9,7 +9,7 @@ import { OBSERVED_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
 import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
-import { correlationOf, expectedPriceOf, type PoolOutlook } from './outlook.ts';
+import { correlationOf, expectedPriceOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
 import { relativesOf } from './relatives.ts';
 import { priceStatistics, type PriceStatistics } from './price-statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
@@ -123,11 +123,8 @@ export class MarketForecaster {
       },
       expectedPrice: (pool, at) =>
         expectedPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs), now, at),
-      meanPrice: (pool) => {
-        if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
-        const statistics = this.#statistics(pool.id, nowMs);
-        return statistics === null ? null : usdPerHour(statistics.meanUsd);
-      },
+      meanPrice: (pool, over) =>
+        meanPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs), over),
       correlation: (a, b) => this.#correlation(a, b, nowMs),
       outlook: (pool) => this.#outlook(pool, nowMs),
       drivers: (pool, bid) => {

@@ -1,6 +1,6 @@
-import { secondsBetween, usdPerHour, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
+import { raw, secondsBetween, usdPerHour, type EpochMs, type Seconds, type UsdPerHour } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { gridCorrelation, revertedPrice, type PriceStatistics } from './price-statistics.ts';
+import { gridCorrelation, meanPriceOver, revertedPrice, type PriceStatistics } from './price-statistics.ts';
 
 /** Inputs to a pool's expected prices and correlations. */
 export interface PoolOutlook {
@@ -14,6 +14,15 @@ export function expectedPriceOf(pool: Pool, outlook: PoolOutlook | null, now: Ep
   if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
   if (outlook === null || outlook.priceUsd === null) return null;
   return usdPerHour(revertedPrice(outlook.statistics, outlook.priceUsd, secondsBetween(now, at)));
+}
+
+/** Expected mean price from now on; without an end in the long run. Null without a history. */
+export function meanPriceOf(pool: Pool, outlook: PoolOutlook | null, over?: Seconds): UsdPerHour | null {
+  if (pool.option === 'on-demand') return pool.onDemandUsdPerHour;
+  if (outlook === null) return null;
+  const { priceUsd, statistics } = outlook;
+  const isLong = over === undefined || priceUsd === null;
+  return usdPerHour(isLong ? statistics.meanUsd : meanPriceOver(statistics, priceUsd, raw(over)));
 }
 
 /** Correlation of two pools' prices; 0 when unknown or not a market's, 1 with itself. */

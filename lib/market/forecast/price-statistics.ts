@@ -110,6 +110,16 @@ export const revertedPrice = (s: PriceStatistics, nowUsd: number, aheadS: number
   s.medianUsd + (nowUsd - s.medianUsd) * 0.5 ** (Math.max(0, aheadS) / s.halfLifeS);
 
 /**
+ * Expected mean price over the next `overS`, USD per hour, spikes included: the deviation from the mean halves every
+ * half-life. A short run on a pool at its usual price hardly pays for the spikes that the mean holds.
+ */
+export function meanPriceOver(s: PriceStatistics, nowUsd: number, overS: number): number {
+  const halfLives = overS / s.halfLifeS;
+  const kept = halfLives < 1e-9 ? 1 : (1 - 0.5 ** halfLives) / (halfLives * Math.LN2);
+  return s.meanUsd + (nowUsd - s.meanUsd) * kept;
+}
+
+/**
  * Pearson correlation over the hours that both grids have, aligned at their ends; 0 when either stands still or under a
  * day is shared.
  */

@@ -98,13 +98,18 @@ export function runtime(forecast: unknown, key: StageKey): RuntimeForecast {
 }
 
 function evidenceOf(given: unknown, at: string): NonNullable<RuntimeForecast['evidence']> {
-  const { feature, estimator, broad, samples, nrmse, pointS } = fields(given, `the evidence of ${at}`);
+  const { feature, estimator, broad, samples, nrmse, hitRate, worthRuns, pointS } = fields(
+    given,
+    `the evidence of ${at}`,
+  );
   return {
     feature: text(feature, `evidence.feature of ${at}`),
     estimator: text(estimator, `evidence.estimator of ${at}`),
     broad: truth(`evidence.broad of ${at}`)(broad),
     samples: whole(samples, `evidence.samples of ${at}`),
-    nrmse: nrmse === Infinity ? nrmse : amount(nrmse, `evidence.nrmse of ${at}`),
+    ...(nrmse !== undefined && { nrmse: nrmse === Infinity ? nrmse : amount(nrmse, `evidence.nrmse of ${at}`) }),
+    ...(hitRate !== undefined && { hitRate: amount(hitRate, `evidence.hitRate of ${at}`) }),
+    ...(worthRuns !== undefined && { worthRuns: amount(worthRuns, `evidence.worthRuns of ${at}`) }),
     pointS: seconds(amount(pointS, `evidence.pointS of ${at}`)),
   };
 }

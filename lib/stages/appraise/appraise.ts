@@ -1,14 +1,13 @@
 import { compareText } from '../../kernel/compare.ts';
 import type { GroupId } from '../../kernel/ids.ts';
-import { isPositive, lte, raw, secondsBetween } from '../../kernel/units.ts';
+import { isPositive, secondsBetween } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { meanS } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import { NOTICE_S } from '../../domain/instance.ts';
-import type { StageSpec } from '../../domain/job.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
+import { lossOf } from '../../policy/work-left.ts';
 import { withOffers, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
 import { EquivalenceClassBook, type Appraised, type ClassWork, type Options } from './equivalence-classes.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
@@ -65,8 +64,9 @@ const byId = (a: PendingGroup, b: PendingGroup): number => compareText(a.id, b.i
 /** Facts that the appraisal of one task depends on besides its request class. */
 interface AppraisedTask extends ClassWork {
   /**
-   * Running time unknown, with a deadline, and an interruption would lose work: takes no risk. A program that saves at
-   * the warning loses only a start-up, and the last safe start has room for that (lib/stages/move/deadline-guard.ts).
+   * Running time unknown, with a deadline that must be met, and an interruption would lose work: takes no risk. A
+   * program that saves at the warning loses only a start-up, and the last safe start has room for that
+   * (lib/stages/move/deadline-guard.ts).
    */
   readonly blind: boolean;
   readonly terms: Omit<Terms, 'rate' | 'fallbackRate' | 'freeBeforeS'>;
@@ -87,10 +87,11 @@ function taskOf(
   const left = workToDo(forecast.runtime, group);
   const runtime = restores ? { atS: left.atS.map((s) => s + config.restoreS), weight: left.weight } : left;
   const { taskDeadlineMs, latestSafeStartMs } = worth;
+  const mustMeet = config.lateBudget === 0 || snapshot.jobs.get(group.job)?.spec.mustMeet === true;
   return {
     runtime,
     meanS: meanS(runtime),
-    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0,
+    blind: forecast.basis === 'prior' && taskDeadlineMs !== null && lossOf(group.stage) > 0 && mustMeet,
     terms: {
       lossS: lossOf(group.stage),
       restoreS: group.stage.checkpoint === null ? 0 : config.restoreS,
@@ -100,17 +101,6 @@ function taskOf(
       safeInS: latestSafeStartMs === null ? null : secondsBetween(snapshot.nowMs, latestSafeStartMs),
     },
   };
-}
-
-/**
- * Most work that one interruption can lose. A checkpoint signal whose grace fits into the warning loses nothing; one
- * that does not fit loses, on average, half of the interval of the program's own saves; without a checkpoint all is
- * lost.
- */
-export function lossOf({ checkpoint }: Pick<StageSpec, 'checkpoint'>): number {
-  if (checkpoint === null) return Infinity;
-  if (lte(checkpoint.graceS, NOTICE_S)) return 0;
-  return checkpoint.everyS === null ? Infinity : raw(checkpoint.everyS) / 2;
 }
 
 /** Key of the deadline class within an equivalence class. */

@@ -131,7 +131,7 @@ export class EquivalenceClass {
       const paid =
         bid === 'uncapped'
           ? spot
-            ? Math.max(price, priced.meanPriceUsdPerHour ?? 0)
+            ? Math.max(price, priced.meanUsdPerHour(this.#work.meanS) ?? 0)
             : price
           : Math.min(price, capUsd(bid));
       const rate = (paid * shares.charged) / HOUR_S;

@@ -102,8 +102,9 @@ export class PricedPool {
     this.#of = of;
   }
 
-  get meanPriceUsdPerHour(): number | null {
-    return rawOrNull(this.#of.market.meanPrice?.(this.pool) ?? null);
+  /** Expected mean price of the next seconds under an uncapped bid. */
+  meanUsdPerHour(overS: number): number | null {
+    return rawOrNull(this.#of.market.meanPrice?.(this.pool, seconds(overS)) ?? null);
   }
 
   /** The lower of the price now and the one expected in an hour. */

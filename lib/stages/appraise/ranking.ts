@@ -32,17 +32,17 @@ const MOST_CONSIDERED = 12;
 
 /**
  * Ranks candidates and keeps the best. Candidates with P(late) up to `maxLateProbability` are ranked by expected cost
- * less preferences; if there is none, all are ranked by P(late). The best bid of each pool comes first, further bids of
+ * less preferences; if there is none, all are ranked by P(late). The P(late) of capacity that stays is allowed as well:
+ * a task may be late wherever it runs. The best bid of each pool comes first, further bids of
  * a pool only if pools run out; the cheapest on-demand pool is always kept. A task with a deadline and an unknown
  * running time, whose work an interruption would lose, stays off spot wherever anything else fits.
  * Spot pools that cannot be kept are appraised only for explanations.
  */
 export function choose(choice: Choice): GroupOffers {
   const { group, excluded, config } = choice;
-  const able = candidatesFor(choice)
-    .filter((c) => Number.isFinite(c.outcome.costUsd))
-    .sort(byCost);
-  const onTime = able.filter((c) => isOnTime(c, config));
+  const { found, allowed } = candidatesFor(choice);
+  const able = found.filter((c) => Number.isFinite(c.outcome.costUsd)).sort(byCost);
+  const onTime = able.filter((c) => isOnTime(c, allowed));
   const eligible = onTime.length > 0 ? onTime : [...able].sort(byLateness);
   const kept = diversified(eligible, config.offersPerGroup);
   const onDemand = able.find((c) => c.place.pool.option === 'on-demand');
@@ -50,7 +50,7 @@ export function choose(choice: Choice): GroupOffers {
     if (kept.length >= config.offersPerGroup) kept.pop();
     kept.push(onDemand);
   }
-  const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0 };
+  const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0, allowed };
   const offers = kept.map((c) => offerOf(group, c, config));
   return tellingLater(
     { offers, excluded },
@@ -88,11 +88,13 @@ const isBounded = (
   (bid !== 'uncapped' && raw(bid) <= onDemandUsdOf(pool) + 1e-9);
 
 /** All non-interruptible candidates, and all spot candidates that may be kept. */
-function candidatesFor(choice: Choice): readonly Candidate[] {
+function candidatesFor(choice: Choice): { readonly found: readonly Candidate[]; readonly allowed: number } {
   const { equivalenceClass, candidates, config } = choice;
   const found = equivalenceClass.nonInterruptible.flatMap(candidates);
-  if (isOffSpot(choice)) return found;
-  const standing = new Standing(config);
+  const least = found.length === 0 ? 0 : found.reduce((p, c) => Math.min(p, c.outcome.pLate), 1);
+  const allowed = config.maxLateProbability + least;
+  if (isOffSpot(choice)) return { found, allowed };
+  const standing = new Standing(config.offersPerGroup, allowed);
   for (const c of found) standing.add([c]);
   for (const some of equivalenceClass.spot) {
     if (standing.beats(some)) break;
@@ -103,7 +105,7 @@ function candidatesFor(choice: Choice): readonly Candidate[] {
       found.push(...bids);
     }
   }
-  return found;
+  return { found, allowed };
 }
 
 /** Relative rounding error of floating-point sums in different orders. */
@@ -111,45 +113,55 @@ const ROUNDING = 1e-9;
 
 /** Costs of the pools kept so far. */
 class Standing {
-  readonly #config: SchedulerConfig;
+  readonly #most: number;
+  readonly #allowed: number;
   /** Best on-time bid of each pool, ascending; at most as many as are kept. */
   readonly #netUsd: number[] = [];
 
-  constructor(config: SchedulerConfig) {
-    this.#config = config;
+  constructor(most: number, allowed: number) {
+    this.#most = most;
+    this.#allowed = allowed;
   }
 
   /** All bids of a pool. */
   add(bids: readonly Candidate[]): void {
-    const best = bids.reduce((usd, c) => (isOnTime(c, this.#config) ? Math.min(usd, net(c)) : usd), Infinity);
+    const best = bids.reduce((usd, c) => (isOnTime(c, this.#allowed) ? Math.min(usd, net(c)) : usd), Infinity);
     if (best === Infinity) return;
     this.#netUsd.push(best);
     this.#netUsd.sort((a, b) => a - b);
-    this.#netUsd.length = Math.min(this.#netUsd.length, this.#config.offersPerGroup);
+    this.#netUsd.length = Math.min(this.#netUsd.length, this.#most);
   }
 
   /** True if a pool with this lower bound is surely not kept. */
   beats({ leastUsd }: AtLeast): boolean {
-    const last = this.#netUsd[this.#config.offersPerGroup - 1];
+    const last = this.#netUsd[this.#most - 1];
     return last !== undefined && last < leastUsd * (1 - ROUNDING);
   }
 }
 
-const isOnTime = (c: Candidate, { maxLateProbability }: SchedulerConfig): boolean =>
-  c.outcome.pLate <= maxLateProbability;
+const isOnTime = (c: Candidate, allowed: number): boolean => c.outcome.pLate <= allowed;
 
 interface Chosen {
   readonly kept: readonly Candidate[];
   readonly best: Candidate | undefined;
   readonly anyOnTime: boolean;
+  /** Largest P(late) of what is on time. */
+  readonly allowed: number;
 }
 
 /** Considered offers of all pools, including those that `choose` skipped. */
-function consideredOf(choice: Choice, { kept, best, anyOnTime }: Chosen): readonly ConsideredOffer[] {
+function consideredOf(choice: Choice, { kept, best, anyOnTime, allowed }: Chosen): readonly ConsideredOffer[] {
   const { equivalenceClass, candidates, config } = choice;
   const spot = equivalenceClass.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
   const keptSet = new Set(kept.map((c) => c.place));
-  const verdicts: Verdicts = { config, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
+  const verdicts: Verdicts = {
+    acceptable: config.maxLateProbability,
+    allowed,
+    best,
+    keptSet,
+    anyOnTime,
+    isOffSpot: isOffSpot(choice),
+  };
   const rest = [...equivalenceClass.nonInterruptible, ...spot]
     .flatMap(candidates)
     .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
@@ -219,7 +231,10 @@ function oneBidPerPool(ranked: readonly Candidate[]): Candidate[] {
 }
 
 interface Verdicts {
-  readonly config: SchedulerConfig;
+  /** P(late) that need not be told. */
+  readonly acceptable: number;
+  /** Largest P(late) of what is on time. */
+  readonly allowed: number;
   readonly best: Candidate | undefined;
   readonly keptSet: ReadonlySet<Place>;
   /** Only then lateness rules out. */
@@ -250,8 +265,8 @@ function verdict(c: Candidate, v: Verdicts): string {
     return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
   if (v.keptSet.has(c.place)) return keptVerdict(c, v);
-  if (v.anyOnTime && !isOnTime(c, v.config)) {
-    return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.config.maxLateProbability)}`;
+  if (v.anyOnTime && !isOnTime(c, v.allowed)) {
+    return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.allowed)}`;
   }
   const same = v.best !== undefined && [...v.keptSet].some((k) => k.pool.id === c.place.pool.id);
   return same
@@ -260,14 +275,14 @@ function verdict(c: Candidate, v: Verdicts): string {
 }
 
 function keptVerdict(c: Candidate, v: Verdicts): string {
-  const late =
-    c.outcome.pLate > v.config.maxLateProbability ? `; late with probability ${percent(c.outcome.pLate)}` : '';
+  const late = c.outcome.pLate > v.acceptable ? `; late with probability ${percent(c.outcome.pLate)}` : '';
   if (v.isOffSpot) {
     return `kept: nothing is known of the running time, there is a deadline, and an interruption loses work, so it stays off spot${late}`;
   }
   if (c.place.opens !== undefined)
     return `kept for later: it gave no capacity lately and is in back-off${premium(c, v)}${late}`;
-  if (c === v.best) return late === '' ? 'best: lowest expected cost' : `best: no offer is safer${late}`;
+  if (c === v.best)
+    return late === '' ? 'best: lowest expected cost' : `best: lowest expected cost, and no offer is much safer${late}`;
   if (c.place.pool.option !== 'spot') return `kept: is never interrupted${premium(c, v)}${late}`;
   return `kept as an alternative${premium(c, v)}${late}`;
 }

@@ -7,6 +7,8 @@ import { wordsForDuration } from './predictor.ts';
 
 /** Weight of a hint, in runs: beside one run of the job itself it has two thirds of the weight, beside 18 a tenth. */
 const HINT_RUNS = 2;
+/** Features that any owner's jobs share. */
+const OF_ANYONE: ReadonlySet<string> = new Set(['all', 'label+size']);
 /** The prior weighs as much as this many runs of other jobs. */
 const PRIOR_RUNS = 2;
 /** Runs from which a specific history is used alone: the hint's weight would be below a tenth. */
@@ -27,10 +29,16 @@ type Stage = Pick<StageSpec, 'expectedRuntimeS' | 'timeoutS' | 'checkpoint'>;
  * from cycle to cycle, and results derived from it can be cached as well.
  */
 export class HintedForecasts {
+  readonly #isHintWeighed: boolean;
   readonly #answers = new WeakMap<Stage, Answer>();
   /** Cold starts by the history of all jobs: the same for every unknown job. */
   readonly #coldStarts = new WeakMap<RuntimeForecast, RuntimeForecast>();
   readonly #doubles = new Doubles();
+
+  /** `isHintWeighed`: what is known of a job with a hint has weighed it already. */
+  constructor({ isHintWeighed = false }: { readonly isHintWeighed?: boolean } = {}) {
+    this.#isHintWeighed = isHintWeighed;
+  }
 
   /** Neither argument may be changed afterwards. */
   of(history: RuntimeForecast | null, stage: Stage): RuntimeForecast {
@@ -58,6 +66,7 @@ export class HintedForecasts {
     if (evidence === undefined) return history;
     const runs = evidence.samples;
     if (hint !== null) {
+      if (this.#isHintWeighed) return history;
       if (evidence.broad) return withoutHistory(stage);
       if (runs >= ENOUGH_RUNS) return history;
       const weight = runs / (runs + HINT_RUNS);
@@ -70,7 +79,7 @@ export class HintedForecasts {
           `of ${wordsForDuration(hint)}`,
       };
     }
-    if (!evidence.broad || (evidence.feature !== 'all' && stage.checkpoint !== null)) return history;
+    if (!evidence.broad || (!OF_ANYONE.has(evidence.feature) && stage.checkpoint !== null)) return history;
     let known = this.#coldStarts.get(history);
     if (known === undefined) this.#coldStarts.set(history, (known = this.#coldStart(history, evidence)));
     return known;
@@ -80,10 +89,9 @@ export class HintedForecasts {
     history: RuntimeForecast,
     { samples, feature }: NonNullable<RuntimeForecast['evidence']>,
   ): RuntimeForecast {
-    const whose =
-      feature === 'all'
-        ? 'no earlier run has this owner, name or program; assumed to be like any other job'
-        : 'no earlier run has this name or program; assumed to be like others of its owner';
+    const whose = OF_ANYONE.has(feature)
+      ? 'no earlier run has this owner, name or program; assumed to be like any other job'
+      : 'no earlier run has this name or program; assumed to be like others of its owner';
     const weight = samples / (samples + PRIOR_RUNS);
     return {
       ...history,
@@ -97,9 +105,8 @@ export class HintedForecasts {
 /** Cache for all estimate policies of an engine. */
 export const HINTED = slot(() => new HintedForecasts());
 
-/** The same for a stage that is asked about once. */
-export const forecastFrom = (history: RuntimeForecast | null, stage: Stage): RuntimeForecast =>
-  new HintedForecasts().of(history, stage);
+/** The same where the history has weighed the hint. */
+export const WEIGHED = slot(() => new HintedForecasts({ isHintWeighed: true }));
 
 interface Answer {
   readonly history: RuntimeForecast | null;

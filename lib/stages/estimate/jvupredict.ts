@@ -1,14 +1,10 @@
 import type { EstimatePolicy } from '../../policy/contracts.ts';
 import { FEATURES } from '../../policy/features.ts';
-import { slot } from '../../policy/memory.ts';
 import { HINTED } from './cold-start.ts';
 import { runtimeLearner } from './runtime-learner.ts';
 import { forecastStages } from './stage-forecasts.ts';
-import { Unfinished } from './unfinished.ts';
-import { CensoredForecasts } from './with-unfinished.ts';
-
-const UNFINISHED = slot((memory) => new Unfinished(memory.of(FEATURES)));
-const CENSORED = slot(() => new CensoredForecasts());
+import { UNFINISHED } from './unfinished.ts';
+import { CENSORED } from './with-unfinished.ts';
 
 /**
  * Runtimes from history (JVuPredict, JamaisVu section 3), from the user's `expectedRuntime` if history is thin or

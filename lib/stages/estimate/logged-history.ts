@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { epochMs, raw, seconds, type Seconds } from '../../kernel/units.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
-import type { JobFeatures, RuntimeHistory } from '../../domain/forecasts.ts';
-import { HISTORY_PREFIX, corrupt } from './history-codec.ts';
+import { MAX_LABELS, type JobFeatures, type LearnedRuntimes } from '../../domain/forecasts.ts';
+import { HISTORY_PREFIX, corrupt, decodeHistory } from './history-codec.ts';
 import { JvuPredict } from './predictor.ts';
+import { RECENT_PREFIX, recentOf } from './recent-codec.ts';
+import { RecurringRuns } from './recurring-runs.ts';
 import { RESOURCE_KINDS, fromVector, vector } from '../../domain/resources.ts';
 
 /** Rows of the log, `history/log/<n>`: no feature has this name. */
@@ -23,19 +25,39 @@ const line = z.strictObject({
   r: z.array(z.number()).length(RESOURCE_KINDS.length).readonly(),
   t: z.number(),
   d: z.number().nonnegative(),
+  /** Tasks, labels and guess; absent where there is one task, no label or no guess. */
+  n: z.int().positive().optional(),
+  l: z.array(z.string()).max(MAX_LABELS).readonly().optional(),
+  g: z.number().positive().optional(),
+  /** Present for a run that JVuPredict alone learns from. */
+  p1: z.literal(true).optional(),
 });
 const lines = z.array(line);
 type Line = z.infer<typeof line>;
 
+/** Histories of JVuPredict that recent runs begin with where they are not stored yet: those with the most runs. */
+const MOST_ADOPTED = 4096;
+/** Features that mean the same to both. */
+const ADOPTED: ReadonlySet<string> = new Set(['owner+job', 'job', 'owner+program', 'program', 'owner', 'all']);
+
+/** How a run is learned. */
+export interface Taught {
+  /** False: JVuPredict alone learns it, as it learns from every task. Default: true. */
+  readonly isSample?: boolean;
+}
+
 /**
- * JVuPredict whose runs since the last fold are kept as a log: storing a run costs its line, not the ten histories that
- * it changes. A state restored from stored rows equals one that learned the same runs in the same order.
+ * JVuPredict and recent runs side by side, so that a preset finds what another learned. Runs since the last fold are
+ * kept as a log: storing a run costs its line, not the histories that it changes. A state restored from stored rows
+ * equals one that learned the same runs in the same order.
+ * Rows of a version that knew JVuPredict alone are adopted: recent runs begin with its last 20 runs of each history.
  * Lifecycle: `restore` stored rows, then `predict` and `learn`; `takeDirty` hands out rows to be written together with
  * the learned observation. An empty row stands for a deleted one.
  */
-export class LoggedHistory implements RuntimeHistory {
+export class LoggedHistory implements LearnedRuntimes {
   readonly prefix = HISTORY_PREFIX;
   readonly predictor: JvuPredict;
+  readonly recurring: RecurringRuns;
   readonly #foldAt: number;
   /** Learned since the last `takeDirty`. */
   #fresh: Line[] = [];
@@ -43,8 +65,9 @@ export class LoggedHistory implements RuntimeHistory {
   #rows = 0;
   #logged = 0;
 
-  constructor(predictor = new JvuPredict(), foldAt = FOLD_AT) {
+  constructor(predictor = new JvuPredict(), foldAt = FOLD_AT, recurring = new RecurringRuns()) {
     this.predictor = predictor;
+    this.recurring = recurring;
     this.#foldAt = foldAt;
   }
 
@@ -52,9 +75,15 @@ export class LoggedHistory implements RuntimeHistory {
     return this.predictor.predict(features);
   }
 
-  learn(features: JobFeatures, runtimeS: Seconds): void {
+  learn(features: JobFeatures, runtimeS: Seconds, taught: Taught = {}): void {
+    this.learnUnlogged(features, runtimeS, taught);
+    this.#fresh.push(lineOf(features, runtimeS, taught));
+  }
+
+  /** For a state that is never stored. */
+  learnUnlogged(features: JobFeatures, runtimeS: Seconds, { isSample = true }: Taught = {}): void {
     this.predictor.learn(features, runtimeS);
-    this.#fresh.push(lineOf(features, runtimeS));
+    if (isSample) this.recurring.learn(features, runtimeS);
   }
 
   /**
@@ -68,7 +97,7 @@ export class LoggedHistory implements RuntimeHistory {
       this.#logged += fresh.length;
       return new Map([[rowKey(this.#rows++), JSON.stringify(fresh)]]);
     }
-    const rows = new Map(this.predictor.takeDirty());
+    const rows = new Map([...this.predictor.takeDirty(), ...this.recurring.takeDirty()]);
     for (let n = 0; n < this.#rows; n++) rows.set(rowKey(n), '');
     this.#rows = 0;
     this.#logged = 0;
@@ -78,14 +107,19 @@ export class LoggedHistory implements RuntimeHistory {
   /** Replaces all state, stored or not, by these rows. Throws `store.corrupt`. */
   restore(rows: ReadonlyMap<string, string>): void {
     const isLog = (key: string): boolean => key.startsWith(LOG_PREFIX);
-    this.predictor.restore(new Map([...rows].filter(([key]) => !isLog(key))));
+    const isRecent = (key: string): boolean => key.startsWith(RECENT_PREFIX);
+    const histories = new Map([...rows].filter(([key]) => !isLog(key) && !isRecent(key)));
+    const recent = new Map([...rows].filter(([key]) => isRecent(key)));
+    this.predictor.restore(histories);
+    this.recurring.restore(recent);
+    if (recent.size === 0) this.recurring.adopt(adoptable(histories));
     this.#fresh = [];
     this.#rows = 0;
     this.#logged = 0;
     const log = [...rows].filter(([key, text]) => isLog(key) && text !== '').sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [key, text] of log) {
       const runs = linesOf(key, text);
-      for (const run of runs) this.predictor.learn(featuresOf(run), seconds(run.d));
+      for (const run of runs) this.learnUnlogged(featuresOf(run), seconds(run.d), { isSample: run.p1 !== true });
       this.#rows = Number(key.slice(LOG_PREFIX.length)) + 1;
       this.#logged += runs.length;
     }
@@ -95,7 +129,18 @@ export class LoggedHistory implements RuntimeHistory {
 /** Digits enough that keys sort as their numbers do. */
 const rowKey = (n: number): string => `${LOG_PREFIX}${String(n).padStart(6, '0')}`;
 
-function lineOf({ owner, jobName, program, stage, resources, submittedMs }: JobFeatures, runtimeS: Seconds): Line {
+/** Histories with their keys, less the prefix; those with the most runs first. */
+function adoptable(histories: ReadonlyMap<string, string>): (readonly [string, ReturnType<typeof recentOf>])[] {
+  return [...histories]
+    .filter(([key, text]) => text !== '' && ADOPTED.has(key.slice(HISTORY_PREFIX.length).split('/')[0] ?? ''))
+    .map(([key, text]) => [key.slice(HISTORY_PREFIX.length), decodeHistory(key, text)] as const)
+    .sort(([, a], [, b]) => b.n - a.n)
+    .slice(0, MOST_ADOPTED)
+    .map(([key, state]) => [key, recentOf(state)] as const);
+}
+
+function lineOf(features: JobFeatures, runtimeS: Seconds, { isSample = true }: Taught): Line {
+  const { owner, jobName, program, stage, resources, submittedMs, tasks, labels, expectedRuntimeS } = features;
   return {
     o: owner,
     j: jobName,
@@ -104,16 +149,23 @@ function lineOf({ owner, jobName, program, stage, resources, submittedMs }: JobF
     r: vector(resources),
     t: raw(submittedMs),
     d: raw(runtimeS),
+    ...(tasks !== undefined && { n: tasks }),
+    ...(labels !== undefined && { l: labels }),
+    ...(expectedRuntimeS !== undefined && { g: raw(expectedRuntimeS) }),
+    ...(!isSample && { p1: true as const }),
   };
 }
 
-const featuresOf = ({ o, j, p, s, r, t }: Line): JobFeatures => ({
+const featuresOf = ({ o, j, p, s, r, t, n, l, g }: Line): JobFeatures => ({
   owner: o,
   jobName: j,
   program: p,
   stage: s,
   resources: fromVector(r),
   submittedMs: epochMs(t),
+  ...(n !== undefined && { tasks: n }),
+  ...(l !== undefined && { labels: l }),
+  ...(g !== undefined && { expectedRuntimeS: seconds(g) }),
 });
 
 function linesOf(key: string, text: string): readonly Line[] {

@@ -11,6 +11,8 @@ import type { JobFeatures } from '../../domain/forecasts.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
+import { FEATURES } from '../../policy/features.ts';
+import { slot } from '../../policy/memory.ts';
 import { resourceCode } from './features.ts';
 import { Lasting, STEPS, lastStepAt } from './lasting.ts';
 import type { FeaturesByStage } from '../../domain/job-features.ts';
@@ -32,7 +34,13 @@ const SHARED: Readonly<Record<string, Shared>> = {
   'owner+resources': (f) => `${f.owner}\n${resourceCode(f.resources)}`,
   owner: (f) => f.owner,
   all: () => '',
+  'job+size': (f) => `${f.jobName}\n${f.stage}\n${sizeOf(f)}`,
+  'owner+program+size': (f) => `${f.owner}\n${f.program}\n${sizeOf(f)}`,
+  'program+size': (f) => `${f.program}\n${sizeOf(f)}`,
+  'owner+size': (f) => `${f.owner}\n${sizeOf(f)}`,
 };
+
+const sizeOf = (f: JobFeatures): string => `${resourceCode(f.resources)}/${f.tasks ?? 1}`;
 
 /** Runs with equal features, time left out. */
 interface Alike {
@@ -103,9 +111,13 @@ export class Unfinished {
     for (const alike of this.#alike.values()) this.#conclude(alike);
   }
 
-  /** Bounds of runs that share a feature with a job; null: none. */
+  /**
+   * Bounds of runs that share a feature with a job; null: none. Features that are not in SHARED (labels, guesses) count
+   * as owner and job name.
+   */
   sharing(feature: string, features: JobFeatures): Bounds | null {
-    const sharing = this.#sharing.get(feature)?.get(SHARED[feature]?.(features) ?? '');
+    const name = Object.hasOwn(SHARED, feature) ? feature : 'owner+job';
+    const sharing = this.#sharing.get(name)?.get(SHARED[name]?.(features) ?? '');
     return sharing === undefined ? null : (sharing.bounds ??= sumOf(sharing.alike));
   }
 
@@ -156,6 +168,9 @@ export class Unfinished {
   }
 }
 
+/** Of the engine's snapshots, for all estimate policies. */
+export const UNFINISHED = slot((memory) => new Unfinished(memory.of(FEATURES)));
+
 function isSame(a: Bounds, b: Bounds): boolean {
   for (let k = 0; k < STEPS; k++) if (a[k] !== b[k]) return false;
   return true;
@@ -173,5 +188,4 @@ function sumOf(all: ReadonlySet<Alike>): Bounds {
   return sum;
 }
 
-const likenessOf = (f: JobFeatures): string =>
-  [f.owner, f.jobName, f.stage, f.program, resourceCode(f.resources)].join('\n');
+const likenessOf = (f: JobFeatures): string => [f.owner, f.jobName, f.stage, f.program, sizeOf(f)].join('\n');

@@ -5,6 +5,7 @@
 import { distributionOf, Doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
+import { slot } from '../../policy/memory.ts';
 import { wordsForDuration } from './predictor.ts';
 import { capped } from './prior.ts';
 import { STEPS_S, lastStepAt } from './lasting.ts';
@@ -55,6 +56,9 @@ export class CensoredForecasts {
   }
 }
 
+/** For all estimate policies of an engine. */
+export const CENSORED = slot(() => new CensoredForecasts());
+
 function isSame(a: Bounds, b: Bounds, from: number): boolean {
   if (a === b) return true;
   for (let k = from; k < a.length; k++) if (a[k] !== b[k]) return false;
@@ -86,11 +90,14 @@ const UNKNOWN_RUNS = 2;
 /**
  * Number of runs that each point of a forecast stands for. The first and the last point of a history stand for unseen
  * times, together one run (unseen.ts). An exponential average knows hardly more than its last three runs: three of
- * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2).
+ * equal weight would have as little variance (Kish, "Survey Sampling", 1965, section 8.2). Smoothed forecasts name
+ * their number of runs.
  */
 function massesOf({ runtime, basis, evidence }: RuntimeForecast): Float64Array {
   const { weight } = runtime;
   if (basis !== 'history' || evidence === undefined) return weight.map((w) => UNKNOWN_RUNS * w);
+  const { worthRuns } = evidence;
+  if (worthRuns !== undefined) return weight.map((w) => worthRuns * w);
   const unseen = weight.at(-1) ?? 0;
   const seen = 1 - 2 * unseen;
   const squares = weight.subarray(1, -1).reduce((sum, w) => sum + w * w, 0);

@@ -1,16 +1,19 @@
 /**
  * The deadline guard: deadline work on spot that must move to on-demand now.
- * Until an attempt's last safe start (`latestSafeStartMs`: begin or resume on on-demand and still be done in time at
- * the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
- * interruption means a missed deadline. So within two cycles of that time, two strategies are compared:
- *   stay:  P(late) = q + (1 - q) P(left > slack)              q = P(interrupted before it is done); 0 if it
- *                                                       is expected to end within the notice
+ * Work that loses nothing with an interruption never has to. While it runs, its slack stays as it is. An interruption
+ * then costs what the move costs, a start on on-demand, and may not come.
+ * Until the last safe start of other work (`latestSafeStartMs`: begin or resume on on-demand and still be done in time
+ * at the safety quantile) an interruption costs only money, because on-demand would still be in time. After it an
+ * interruption may mean a missed deadline. So within two cycles of that time, two strategies are compared:
+ *   stay:  P(late) = q P(left > slack - restart - lost work) + (1 - q) P(left > slack)
  *   move:  P(late) = P(left > slack - stop - start-up - restore - redone work)
+ * q = P(interrupted before it is done), 0 if it is expected to end within the notice. Work without a checkpoint is late
+ * for certain with an interruption.
  * Both are given the elapsed running time, which a restart does not reset: a task without a checkpoint that has run for
  * an hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt
  * that is nearly done stays.
  */
-import { gt, lte, msBetween, seconds, secondsBetween, excess } from '../../kernel/units.ts';
+import { gt, lte, msBetween, raw, seconds, secondsBetween, excess } from '../../kernel/units.ts';
 import { nonInterruptibleOnly } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
@@ -19,7 +22,7 @@ import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
-import { meanLeftS } from '../../policy/work-left.ts';
+import { lossOf, meanLeftS } from '../../policy/work-left.ts';
 
 /**
  * Smallest reduction of P(late) that justifies a move. Ours: below the error of any runtime forecast. Without it a move
@@ -31,7 +34,7 @@ const LEAST_GAIN = 0.01;
  * Attempts to move, by id, without those that are ending or whose instance is going. O(running attempts with a deadline
  * on spot); only those whose last safe start may be near are examined.
  */
-export function guardMoves(input: DecisionContext): readonly Move[] {
+export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => null): readonly Move[] {
   const { snapshot, worths, config } = input;
   const withinS = GUARD_CYCLES * config.cyclePeriodS;
   const moves: Move[] = [];
@@ -41,16 +44,36 @@ export function guardMoves(input: DecisionContext): readonly Move[] {
     if (view === undefined || view.instance.state === 'warned') continue;
     // A hard constraint is never widened: work that may only use spot stays there.
     if (nonInterruptibleOnly(running.stage.constraints) === null) continue;
-    const reason = reasonToMove(running, view, input);
+    const reason = reasonToMove({ running, view, tolerates }, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
 
-function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionContext): string | null {
+/** Probabilities of lateness of both strategies, how long the rest takes, and what a move has to do again. */
+export interface Risk {
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+  readonly stayLate: number;
+  readonly moveLate: number;
+  readonly leftS: number;
+  readonly againS: number;
+}
+
+/** Comparison of dollars: whether the risk of staying is worth it, with both amounts. Null: they are not compared. */
+export type Tolerates = (
+  risk: Risk,
+  input: DecisionContext,
+) => { readonly stays: boolean; readonly why: string } | null;
+
+function reasonToMove(
+  { running, view, tolerates }: { running: RunningTask; view: InstanceView; tolerates: Tolerates },
+  input: DecisionContext,
+): string | null {
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
-  if (worth === undefined || worth.taskDeadlineMs === null) return null;
+  const lossS = lossOf(running.stage);
+  if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return null;
   if (!isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return null;
   const slackS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs);
   const doneS = workDoneS(running, snapshot.nowMs);
@@ -62,18 +85,21 @@ function reasonToMove(running: RunningTask, view: InstanceView, input: DecisionC
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
-  const stayLate = lost + (1 - lost) * pLeftOver(running, slackS, input);
+  const lostLate = lossS === Infinity ? 1 : pLeftOver(running, slackS - overheadS - lossS, input);
+  const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
+  const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left), againS }, input);
+  if (dollars?.stays === true) return null;
   const minutes = Math.round(msBetween(snapshot.nowMs, worth.latestSafeStartMs ?? snapshot.nowMs) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;
   return (
     `the last moment from which on-demand still meets the deadline ${moment}: staying on ${view.pool.id} would be late ` +
-    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}`
+    `with probability ${percent(stayLate)}, moving with ${percent(moveLate)}${dollars === null ? '' : `; ${dollars.why}`}`
   );
 }
 
 /** P(more than `overS` is left to run). */
-function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
+export function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
   if (forecast === undefined) return gt(doneOnceS(of), seconds(overS)) ? 1 : 0;

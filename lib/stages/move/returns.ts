@@ -5,7 +5,7 @@
  * which costs the same as long as one task is left on it (under billing by the hour nothing, until the started one
  * ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
- *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone)
+ *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone + worth lost if late)
  *                                                 r  price of the spot machines that hold the same tasks
  *                                                 u  expected time until an interruption or the end, q = P(interrupted)
  * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
@@ -26,11 +26,15 @@ import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecas
 import { startedHourEndMs, type Instance } from '../../domain/instance.ts';
 import { type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
+import { worthAt } from '../../domain/utility.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
-import { guardMoves } from './deadline-guard.ts';
+import { guardMoves, pLeftOver } from './deadline-guard.ts';
+import { byDollars } from './late-dollars.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
-import { hasSettled, relocationS, workLeft } from '../../policy/work-left.ts';
+import { DeadlineChoice, upFactorOf } from '../../policy/deadline-program/choice.ts';
+import { lastRefusal } from '../../policy/deadline-program/spells.ts';
+import { hasSettled, lossOf, relocationS, workLeft } from '../../policy/work-left.ts';
 
 /**
  * Saving that a move to spot must bring, as a fraction of the cost of staying. Ours: well over the error of a day's
@@ -42,7 +46,7 @@ const LEAST_USD = 1e-4;
 
 /** The deadline guard's moves, and those back to spot that pay. */
 export function movesThatPay(input: DecisionContext): readonly Move[] {
-  const guarded = guardMoves(input);
+  const guarded = guardMoves(input, byDollars);
   const returning = returnMoves(input);
   return returning.length === 0 ? guarded : [...guarded, ...returning].sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
@@ -56,6 +60,7 @@ export function returnMoves(input: DecisionContext): readonly Move[] {
   for (const view of input.snapshot.instances.values()) {
     if (view.pool.option !== 'on-demand' || view.instance.state !== 'ready' || view.attempts.length === 0) continue;
     if (!view.attempts.every((r) => mayReturn(r, input))) continue;
+    if (!view.attempts.every((r) => paysByProgram(r, view, { spot, input }))) continue;
     const reason = reasonToReturn(view, { spot, idle }, input);
     if (reason === null) continue;
     for (const running of view.attempts) moves.push({ attempt: running.attempt.id, reason, running, view, to: 'spot' });
@@ -72,6 +77,37 @@ export function mayReturn(running: RunningTask, input: DecisionContext): boolean
   const worth = worths.ofRunning(running);
   if (worth === undefined || !hasSettled(running, input)) return false;
   return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
+}
+
+/**
+ * True if the deadline program sends an attempt back to spot, on the cheapest pool for its instance; also where the
+ * program has nothing to say. The slack is the one that is left after a cycle: the target has to start first.
+ */
+function paysByProgram(
+  running: RunningTask,
+  view: InstanceView,
+  { spot, input }: { readonly spot: readonly PoolView[]; readonly input: DecisionContext },
+): boolean {
+  const { config, forecasts } = input;
+  const worth = input.worths.ofRunning(running);
+  const onDemandUsd = raw(view.pool.onDemandUsdPerHour);
+  if (worth === undefined || worth.latestSafeStartMs === null || lossOf(running.stage) > 0) return true;
+  const pools = cheapestFor(view, spot);
+  const [cheapest] = pools;
+  if (cheapest === undefined) return true;
+  const left = workLeft(running, input);
+  const meanUsd = forecasts.market.meanPrice?.(cheapest.pool, seconds(meanS(left))) ?? null;
+  const rates = {
+    spotUsd: Math.max(cheapest.usdPerHour, meanUsd === null ? 0 : cheapest.machines * raw(meanUsd)),
+    onDemandUsd,
+    pools: pools.length,
+    upFactor: upFactorOf(cheapest.pool, forecasts.market, config),
+  };
+  const task = { worth, left, lateUsd: Infinity };
+  const foundMs = lastRefusal(spot.filter(({ pool }) => pools.some((p) => p.pool.id === pool.id)));
+  const knownS = secondsBetween(foundMs, input.snapshot.nowMs);
+  const { action } = new DeadlineChoice(task, rates, input).onDemand(knownS, config.cyclePeriodS);
+  return action === 'spot';
 }
 
 interface Visit {
@@ -134,11 +170,11 @@ function visitTo(
 ): Visit | null {
   const { config, forecasts, snapshot } = input;
   const here = onDemandUsdOf(view.pool) / 3600;
+  const stayS = longest(view.attempts, (r) => meanS(workLeft(r, input)));
   // An uncapped bid also rides through spikes, which the mean holds.
-  const meanPrice = forecasts.market.meanPrice?.(pool) ?? null;
+  const meanPrice = forecasts.market.meanPrice?.(pool, seconds(stayS)) ?? null;
   const there = Math.max(usdPerHour, meanPrice === null ? 0 : machines * raw(meanPrice)) / 3600;
   if (there >= here) return null;
-  const stayS = longest(view.attempts, (r) => meanS(workLeft(r, input)));
   const redoneS = longest(view.attempts, (r) =>
     r.stage.checkpoint === null ? excess(workDoneS(r, snapshot.nowMs), workKeptS(r, snapshot.nowMs)) : 0,
   );
@@ -154,8 +190,27 @@ function visitTo(
   const paidS = paidForS(view.instance, input);
   const awayS = Math.min(stayS, usefulS);
   const stayUsd = here * Math.max(0, stayS - paidS);
-  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way;
+  const lateUsd = view.attempts.reduce((sum, r) => sum + lateUsdAfter(r, q, input), 0);
+  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way - lateUsd;
   return { pool, stayUsd, savedUsd, pInterrupted: q, there: idle().has(pool.id) };
+}
+
+/**
+ * Expected loss of worth by lateness, of work that goes to spot and loses something to an interruption there; 0 for
+ * work that loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
+ * on-demand.
+ */
+function lateUsdAfter(running: RunningTask, pInterrupted: number, input: DecisionContext): number {
+  const { snapshot, config, worths } = input;
+  const worth = worths.ofRunning(running);
+  const lossS = lossOf(running.stage);
+  if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return 0;
+  const onTimeUsd = worthAt(worth.curve, worth.taskDeadlineMs);
+  const lateUsd = worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(relocationS(config))));
+  const spareS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs) - 2 * relocationS(config);
+  // Without a save the whole task is run again: what is left twice, and what was done.
+  const overS = lossS === Infinity ? (spareS - raw(workDoneS(running, snapshot.nowMs))) / 2 : spareS - lossS;
+  return pInterrupted * pLeftOver(running, overS, input) * Math.max(0, onTimeUsd - lateUsd);
 }
 
 /** Pools with an instance that takes tasks and has none. O(instances). */

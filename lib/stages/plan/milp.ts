@@ -17,6 +17,7 @@ import { greedySelection } from './greedy.ts';
 import { lagrangian, unconstrained } from './lagrangian.ts';
 import { compile, type Compiled } from './milp/compile.ts';
 import { interpret } from './milp/interpret.ts';
+import { BY_PROGRAM } from './options.ts';
 import { problemOf, type Problem } from './problem.ts';
 import { assignmentOf, requestOf, selectionOf } from './request.ts';
 import type { SolveLimits, SolveOutcome, Solver } from '../../policy/solver.ts';
@@ -31,7 +32,7 @@ const iterationsFor = (options: number): number => Math.max(150, Math.min(300, M
 const CLOSED_GAP = 1e-6;
 
 export const milpPlan: PlanPolicy<Solver> = async (input, solver) => {
-  const problem = problemOf(input);
+  const problem = problemOf(input, BY_PROGRAM);
   const { selection, report } = await planProblem(problem, solver);
   return allotmentOf(problem, affordable(problem, selection), report);
 };
@@ -152,5 +153,5 @@ const gapOfCost = (problem: Problem, selection: Selection, bound: number): numbe
 
 /** The model that a plan's input leads to, as LP or MPS text with the names of the formulation (`--dump-model`). */
 export function dumpModel(input: PlanInput, solver: Solver, format: 'lp' | 'mps'): Promise<string> {
-  return solver.write(modelOf(problemOf(input)).milp, format);
+  return solver.write(modelOf(problemOf(input, BY_PROGRAM)).milp, format);
 }

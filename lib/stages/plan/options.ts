@@ -29,6 +29,7 @@ import type { PlanInput } from '../../policy/contracts.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
+import { deadlineAnswer, type DeadlineAnswer } from './deadline-choice.ts';
 import { leftOfBudgets, type Capacity } from './supply.ts';
 import { relocationS } from '../../policy/work-left.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
@@ -48,6 +49,8 @@ export interface PlannedOption {
   readonly netUsd: number;
   /** Slots that a task occupies from its start; >= 1. */
   readonly slots: number;
+  /** The deadline program's answer, where the option waits for spot because of it. */
+  readonly answer?: DeadlineAnswer;
 }
 
 /** Rules of a plan besides worth and cost. */
@@ -57,9 +60,12 @@ export interface StartRules {
    * non-interruptible capacity is used. Baselines without deadlines turn it off.
    */
   readonly guardsDeadlines: boolean;
+  /** The deadline program decides between spot, on-demand and waiting, where it applies (deadline-choice.ts). */
+  readonly asksProgram: boolean;
 }
-export const GUARDED: StartRules = { guardsDeadlines: true };
-export const UNGUARDED: StartRules = { guardsDeadlines: false };
+export const GUARDED: StartRules = { guardsDeadlines: true, asksProgram: false };
+export const UNGUARDED: StartRules = { guardsDeadlines: false, asksProgram: false };
+export const BY_PROGRAM: StartRules = { guardsDeadlines: true, asksProgram: true };
 
 /** Facts that all groups of a cycle share. */
 export interface OptionContext {
@@ -71,7 +77,10 @@ export interface OptionContext {
   readonly slotMs: readonly EpochMs[];
   /** Expected price over price now, per pool and slot. */
   readonly priceFactor: (pool: Pool, slot: number) => number;
-  /** True if all waiting work finds vCPUs at once: then interrupted work finds on-demand capacity in time. */
+  /**
+   * True if all waiting work finds vCPUs at once, bought or on instances that are there: then interrupted work finds
+   * on-demand capacity in time.
+   */
   readonly canFlee: boolean;
   /** USD left per job with a limit. */
   readonly leftUsd: ReadonlyMap<JobId, number>;
@@ -109,11 +118,18 @@ export function optionContext(
     held: rooms,
     slotMs,
     priceFactor,
-    canFlee: waiting <= headroomMilliCpu,
+    canFlee: waiting <= headroomMilliCpu || waiting <= headroomMilliCpu + freeMilliCpu(rooms),
     leftUsd: leftOfBudgets(input),
     rules,
   };
 }
+
+/** Room on live instances, whose vCPUs are free again when the market takes them, mCPU. O(instances). */
+const freeMilliCpu = (rooms: Capacity['rooms']): number =>
+  rooms
+    .values()
+    .flatMap((room) => Array.from({ length: room.count }, (_, i) => milliCpuIn(room.free(i))))
+    .reduce((sum, milliCpu) => sum + milliCpu, 0);
 
 /** Offers with acceptable lateness; if there is none, the safest ones. */
 export function acceptableOffers(offers: readonly Offer[], maxLateProbability: number): readonly Offer[] {
@@ -136,47 +152,111 @@ function payableOffers({ id, job, count }: PendingGroup, { input, leftUsd }: Opt
 
 /** All options of a group, in the order of slots, then offers. Options with a net loss are included. */
 export function startOptions(group: PendingGroup, context: OptionContext): readonly PlannedOption[] {
-  const { input } = context;
-  const worth = input.worths.groups.get(group.id);
+  const worth = context.input.worths.groups.get(group.id);
   if (worth === undefined) return [];
   const offered = payableOffers(group, context);
+  const left = leftToRun(group, context.input);
+  // Where vCPUs are short, on-demand may not be had when it is needed: the program counts on it.
+  const answer =
+    context.rules.asksProgram && context.canFlee
+      ? deadlineAnswer({ group, worth, left, offers: offered, viewOf: (o) => context.pools.get(o.pool) }, context.input)
+      : null;
+  const of = { group, worth, left, offered };
+  return answer === null ? optionsByRisk(of, context) : optionsByProgram({ ...of, answer }, context);
+}
+
+interface Optioned {
+  readonly group: PendingGroup;
+  readonly worth: Worth;
+  readonly left: Distribution | null;
+  readonly offered: readonly Offer[];
+}
+
+/** Options by P(late) and the last safe start. */
+function optionsByRisk({ worth, offered, ...of }: Optioned, context: OptionContext): readonly PlannedOption[] {
+  const { config } = context.input;
   const { guardsDeadlines } = context.rules;
-  const usable = guardsDeadlines ? acceptableOffers(offered, input.config.maxLateProbability) : offered;
-  const left = leftToRun(group, input);
-  const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
-  const nonInterruptibleUsd = offered.reduce(
-    (least, o) => (poolOf(o, context)?.option === 'spot' ? least : Math.min(least, o.expectedCostUsd)),
-    Infinity,
-  );
+  const usable = guardsDeadlines ? acceptableOffers(offered, config.maxLateProbability) : offered;
+  const make = optionMaker({ ...of, worth, offered, usable }, context);
   const options: PlannedOption[] = [];
-  const add = (offer: Offer, slot: number, startMs: EpochMs): void => {
-    const pool = poolOf(offer, context);
-    if (pool === undefined) return;
-    options.push(
-      plannedOption({ group, offer, pool, slot, startMs, worth, left, elsewhereUsd, nonInterruptibleUsd }, context),
-    );
-  };
-  const soon = plus(input.snapshot.nowMs, seconds(input.config.cyclePeriodS));
   context.slotMs.forEach((startMs, slot) => {
-    const guarded = guardsDeadlines && isGuarded(worth, startMs, input.config.cyclePeriodS);
-    const safe = guarded ? offered.filter((offer) => poolOf(offer, context)?.option !== 'spot') : [];
-    for (const offer of safe.length > 0 ? safe : usable) if (offer.opens === undefined) add(offer, slot, startMs);
-    // A pool in back-off sells nothing now, but its instances may have room.
-    if (slot === 0 && safe.length === 0) {
-      for (const { opens, ...offer } of usable)
-        if (opens !== undefined && context.held.has(offer.pool)) add(offer, slot, startMs);
-    }
+    const guarded = guardsDeadlines && isGuarded(worth, startMs, config.cyclePeriodS);
+    const safe = guarded ? offered.filter((offer) => !isSpot(offer, context)) : [];
+    for (const offer of safe.length > 0 ? safe : usable)
+      if (offer.opens === undefined) options.push(...make(offer, slot, startMs));
+    if (slot === 0 && safe.length === 0) options.push(...inHeldRoom(usable, make, context));
     // A group that waits for a pool in back-off waits for the next plan, whenever the back-off ends.
     if (slot === 1) {
-      const nonInterruptible = cheapestRate(usable.filter((o) => poolOf(o, context)?.option !== 'spot'));
+      const nonInterruptible = cheapestRate(usable.filter((o) => !isSpot(o, context)));
       for (const offer of usable) {
-        if (offer.opens !== undefined && mayWaitFor({ offer, worth, nonInterruptible, left }, context))
-          add(offer, slot, soon);
+        if (offer.opens !== undefined && mayWaitFor({ offer, worth, nonInterruptible, left: of.left }, context))
+          options.push(...make(offer, slot, nextPlanMs(context)));
       }
     }
   });
   return options;
 }
+
+/**
+ * Options that follow the deadline program: its answer leaves on-demand, spot, or a wait for a pool in back-off. Spot
+ * may still be put off to a slot with a lower price while the last safe start allows, and room on instances that are
+ * there may always be used, if it is not spot where the answer is on-demand.
+ */
+function optionsByProgram(
+  { worth, offered, answer, ...of }: Optioned & { readonly answer: DeadlineAnswer },
+  context: OptionContext,
+): readonly PlannedOption[] {
+  const make = optionMaker({ ...of, worth, offered, usable: offered }, context);
+  const now = context.input.snapshot.nowMs;
+  const open = offered.filter((offer) => offer.opens === undefined);
+  const staying = open.filter((offer) => !isSpot(offer, context));
+  if (answer.take === 'on-demand')
+    return context.slotMs.flatMap((startMs, slot) => staying.flatMap((offer) => make(offer, slot, startMs)));
+  const inRoom = staying.filter((offer) => context.held.has(offer.pool));
+  const spot = open.filter((offer) => isSpot(offer, context) && answer.spot?.includes(offer) !== false);
+  const options = [...inRoom, ...spot].flatMap((offer) => make(offer, 0, now));
+  options.push(...inHeldRoom(offered, make, context));
+  context.slotMs.forEach((startMs, slot) => {
+    if (slot === 0 || isGuarded(worth, startMs, context.input.config.cyclePeriodS)) return;
+    for (const offer of spot) options.push(...make(offer, slot, startMs));
+  });
+  if (answer.take === 'spot') return options;
+  const closed = offered.filter((offer) => offer.opens !== undefined);
+  const waits = closed.flatMap((offer) => make(offer, 1, nextPlanMs(context)));
+  return [...options, ...waits.map((option) => ({ ...option, answer }))];
+}
+
+type MakeOption = (offer: Offer, slot: number, startMs: EpochMs) => readonly PlannedOption[];
+
+function optionMaker(
+  { offered, usable, ...of }: Optioned & { readonly usable: readonly Offer[] },
+  context: OptionContext,
+): MakeOption {
+  const elsewhereUsd = usable.reduce((least, o) => (o.opens ? least : Math.min(least, o.expectedCostUsd)), Infinity);
+  const nonInterruptibleUsd = offered.reduce(
+    (least, o) => (isSpot(o, context) ? least : Math.min(least, o.expectedCostUsd)),
+    Infinity,
+  );
+  return (offer, slot, startMs) => {
+    const pool = poolOf(offer, context);
+    if (pool === undefined) return [];
+    return [plannedOption({ ...of, offer, pool, slot, startMs, elsewhereUsd, nonInterruptibleUsd }, context)];
+  };
+}
+
+/** A pool in back-off sells nothing now, but its instances may have room. */
+const inHeldRoom = (
+  usable: readonly Offer[],
+  make: MakeOption,
+  { held, slotMs, input }: OptionContext,
+): PlannedOption[] =>
+  usable.flatMap(({ opens, ...offer }) =>
+    opens !== undefined && held.has(offer.pool) ? make(offer, 0, slotMs[0] ?? input.snapshot.nowMs) : [],
+  );
+
+const isSpot = (offer: Offer, context: OptionContext): boolean => poolOf(offer, context)?.option === 'spot';
+const nextPlanMs = ({ input: { snapshot, config } }: OptionContext): EpochMs =>
+  plus(snapshot.nowMs, seconds(config.cyclePeriodS));
 
 interface Waiting {
   readonly offer: Offer;
@@ -240,10 +320,24 @@ interface Appraised {
   readonly nonInterruptibleUsd: number;
 }
 
+/**
+ * Expected price over price now. A lower price is waited for as long as the window is once: a fall that was promised
+ * for every hour of a day would be waited for until the deadline is near.
+ */
+function laterFactor(
+  { submittedMs }: PendingGroup,
+  { pool, slot }: { readonly pool: Pool; readonly slot: number },
+  { input: { snapshot, config }, priceFactor }: OptionContext,
+): number {
+  const factor = priceFactor(pool, slot);
+  const hasWaited = secondsBetween(submittedMs, snapshot.nowMs) >= config.lookAheadSlots * config.slotS;
+  return hasWaited ? Math.max(1, factor) : factor;
+}
+
 function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const { offer, pool, slot, startMs, group } = a;
   const { slotS } = context.input.config;
-  const there = offer.expectedCostUsd * context.priceFactor(pool, slot);
+  const there = offer.expectedCostUsd * laterFactor(group, { pool, slot }, context);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
   const left = a.left ?? certain(offer.expectedDurationS);

@@ -1,10 +1,11 @@
 /** Reason why a group, or a part of it, does not start now: one from a closed list, and a sentence with numbers. */
-import { raw } from '../../kernel/units.ts';
+import { isoOf, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Allotment, WaitReason } from '../../domain/plan.ts';
 import { milliCpuOf, vcpusOf, type PoolView } from '../../domain/pool.ts';
 import { quotaOf } from '../../domain/quota.ts';
 import { countFits, milliCpuIn } from '../../domain/resources.ts';
 import { tasksBy, type Selection } from './fill.ts';
+import type { DeadlineAnswer } from './deadline-choice.ts';
 import type { PlannedOption } from './options.ts';
 import { atOnceMilliCpu, usdText, type GroupChoices, type Problem } from './problem.ts';
 
@@ -80,7 +81,11 @@ function cheaperLater({ input }: Problem, later: PlannedOption, now: PlannedOpti
 }
 
 /** Without an open spot pool a group waits for one in back-off, while the deadline allows. */
-function waitsForSpot({ snapshot }: Problem['input'], { option }: PlannedOption, now: PlannedOption | null): Why {
+function waitsForSpot(
+  { snapshot }: Problem['input'],
+  { option, answer }: PlannedOption,
+  now: PlannedOption | null,
+): Why {
   const { pool, opens } = option.offer;
   const quota = snapshot.pools.find((view) => view.pool.id === pool)?.backOff?.quota;
   const closed =
@@ -89,13 +94,26 @@ function waitsForSpot({ snapshot }: Problem['input'], { option }: PlannedOption,
       : `the account's vCPU quota ${quota} is used up, as its last refusal says`;
   const instead = now === null ? '' : `, against ${usdText(now.option.costUsd)} on ${now.option.offer.pool} now`;
   const chance = `${Math.round(100 * (opens?.p ?? 1))} %`;
+  const risk = answer === undefined ? '' : `; ${riskOfWaiting(answer, snapshot.nowMs)}`;
   return {
     why: 'cheaper-later',
     detail:
       `${closed}; ${pool} is tried again later (chance ${chance}), ` +
-      `so that a task is expected to cost ${usdText(option.costUsd)}${instead}`,
+      `so that a task is expected to cost ${usdText(option.costUsd)}${instead}${risk}`,
     ...(quota === undefined ? {} : { quota }),
   };
+}
+
+/** Dollars that waiting risks, and until when, by the deadline program. */
+function riskOfWaiting({ choice, wait }: DeadlineAnswer, nowMs: EpochMs): string {
+  if (choice === null) return 'its last safe start has come';
+  const { lastsS, thenUsd } = wait();
+  const risksUsd = Math.max(0, thenUsd - choice.onDemandUsd);
+  return (
+    `to the end, waiting is expected to cost ${usdText(choice.stayUsd)} and on-demand now ` +
+    `${usdText(choice.onDemandUsd)}; it waits until ${isoOf(plus(nowMs, seconds(lastsS)))} at most, ` +
+    `and risks ${usdText(risksUsd)} more than on-demand now, if no spot comes by then`
+  );
 }
 
 function noRoom(problem: Problem, entry: GroupChoices, later: PlannedOption | null): Why {

@@ -360,6 +360,7 @@ describe('the deadline guard', () => {
       {
         class: 'deadline',
         deadline: { atMs: after(deadlineS) },
+        mustMeet: true,
         ...main({ env: work(3000), expectedRuntimeS: seconds(3000), checkpoint: SAVES }),
       },
       { deadlineMs: after(deadlineS) },

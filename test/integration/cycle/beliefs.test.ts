@@ -110,13 +110,17 @@ describe('the learners of a policy', () => {
 
   it('are what a preset recalls: those of `estimate` before it, others before the decision', () => {
     const ebbtide = presetNamed('ebbtide').learners;
-    expect(ebbtide).toEqual({ estimate: [runtimeLearner], decide: [], all: [runtimeLearner] });
+    expect(ebbtide).toEqual({
+      estimate: [runtimeLearner],
+      decide: [LEARNERS.lateness],
+      all: [runtimeLearner, LEARNERS.lateness],
+    });
     expect(presetNamed('fleet').learners.all).toEqual([]);
     const of = reading('scale', ['capacity', 'diary'], () => undefined);
     const presets = { mine: { extends: 'ebbtide', scale: 'reading' } };
     const { learners } = presetNamed('mine', presets, { ownPolicies: [of], learners: { diary } });
-    expect(learners.decide).toEqual([LEARNERS.capacity, diary]);
-    expect(learners.all).toEqual([runtimeLearner, LEARNERS.capacity, diary]);
+    expect(learners.decide).toEqual([LEARNERS.lateness, LEARNERS.capacity, diary]);
+    expect(learners.all).toEqual([runtimeLearner, LEARNERS.lateness, LEARNERS.capacity, diary]);
   });
 
   it('are known by their own names, and shipped policies declare no others', () => {

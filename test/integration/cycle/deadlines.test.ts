@@ -82,7 +82,7 @@ describe('deadlines', () => {
             trace,
             startMs,
           );
-          const bench = new EngineBench({ trace, startMs, vcpus: VCPUS });
+          const bench = new EngineBench({ trace, startMs, vcpus: VCPUS, config: { lateBudget: 0 } });
           await bench.submit(jobs);
           await bench.drive({ withinS: 40 * 3600 });
           for (const j of await bench.jobs()) {

@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { jobId } from '../../../lib/kernel/ids.ts';
-import { seconds } from '../../../lib/kernel/units.ts';
+import { raw, seconds } from '../../../lib/kernel/units.ts';
 import { diskText, type DiskLevel, type DiskState } from '../../../lib/domain/disk-budget.ts';
 import type { Job } from '../../../lib/domain/job.ts';
-import { job, spec, stage } from '../../support/builders.ts';
+import { job, resources, spec, stage } from '../../support/builders.ts';
 import { discrepancies, EngineBench, work, type BenchOptions } from '../../support/engine-bench.ts';
-import { after, mixedTrace, START_MS } from '../../support/mixed-workload.ts';
+import { zones } from '../../support/observed-run.ts';
+import { after, mixedTrace, SAVES_SLOWLY, START_MS } from '../../support/mixed-workload.ts';
 
 const GB = 1e9;
 const diskAt = (level: DiskLevel, percent: number): DiskState => {
@@ -67,15 +68,32 @@ describe.each([
   });
 
   it('moves nothing of what runs, which could not start again elsewhere', async () => {
+    // It takes twice as long as was said, so that it leaves spot for its deadline.
+    const slow = stage({
+      tasks: 4,
+      env: work(21_600),
+      expectedRuntimeS: seconds(10_800),
+      checkpoint: SAVES_SLOWLY,
+      resources: resources(4),
+    });
+    const of = { class: 'deadline', deadline: { atMs: after(28_800) }, stages: [slow] } as const;
     const run = async (state: DiskState): Promise<number> => {
       disk = ENOUGH;
-      const bench = benchOf({ preset: 'ebbtide', vcpus: 64 });
-      await bench.submit([jobOf('j-a', 12, 7200, { deadlineMs: after(16000) })]);
-      await bench.drive({ deeds: [set(150, state), set(12_000, ENOUGH)], withinS: 48 * 3600 });
+      const bench = benchOf({
+        preset: 'spot-greedy',
+        vcpus: 64,
+        trace: zones({}),
+        config: { hazardPriorPerHour: 0.05 },
+      });
+      await bench.submit([
+        job({ name: 'j-a', submittedMs: START_MS, deadlineMs: after(28_800), spec: spec({ name: 'j-a', ...of }) }),
+      ]);
+      await bench.drive({ deeds: [set(400, state), set(20_000, ENOUGH)], withinS: 48 * 3600 });
       const attempts = await bench.store.attempts(jobId('j-a'));
-      return attempts.filter((a) => a.outcome === 'preempted').length;
+      return attempts.filter((a) => a.outcome === 'preempted' && raw(a.endedMs ?? START_MS) < raw(after(20_000)))
+        .length;
     };
-    expect(await run(LOW)).toBe(12);
+    expect(await run(LOW)).toBe(4);
     expect(await run(USED_UP)).toBe(0);
   });
 

@@ -28,7 +28,7 @@ describe('a job with a limit', () => {
   });
 
   it('tries spot where the limit does not pay for capacity that stays, and a deadline would want that', async () => {
-    const urgent = { seed: 505, tasks: 1, memoryGiB: 15, runtimeS: 1800, slack: 1.12, gang: false };
+    const urgent = { seed: 505, tasks: 1, memoryGiB: 15, runtimeS: 1800, slack: 1.12, gang: false, mustMeet: true };
     const free = await facts(urgent);
     const maxCostUsd = 0.6 * free.listUsd;
     const limited = await facts({ ...urgent, maxCostUsd });

@@ -13,6 +13,7 @@ const scenario = (seed: number): Scenario => ({
   runtimeS: 36_000,
   told: true,
   slack: 2.6,
+  mustMeet: true,
   constraints: {},
   checkpoint: true,
   gang: false,

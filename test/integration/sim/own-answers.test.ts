@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { STAGES, type StageName } from '../../../lib/domain/preset-spec.ts';
 import type { Snapshot } from '../../../lib/domain/snapshot.ts';
 import { invariant } from '../../../lib/kernel/errors.ts';
@@ -118,6 +119,7 @@ async function fullest(): Promise<ReadonlyMap<string, Called>> {
     market: (now) => replayMarket(spot, now),
     fromMs,
     toMs: spot.endMs,
+    config: schedulerConfig.parse({ lateBudget: 0 }),
     deciders,
   });
   return calls;

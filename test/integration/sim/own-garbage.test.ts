@@ -11,7 +11,7 @@ import { simulated, simulatedJob } from '../../support/simulated.ts';
 import { spoiledEach } from '../../support/spoiled.ts';
 
 /** What a day may cost: less than the work does, so that purchases are refused. */
-const MAX_USD_PER_DAY = 0.06;
+const MAX_USD_PER_DAY = 0.02;
 /** UTC days that a simulation touches. */
 const DAYS = 3;
 const config = schedulerConfig.parse({ maxUsdPerDay: MAX_USD_PER_DAY });

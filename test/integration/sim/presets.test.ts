@@ -38,13 +38,26 @@ describe('a long job with a deadline on spot that comes and goes', () => {
     expect(bound?.usd).toBeLessThanOrEqual((ebbtide?.usd ?? 0) + 0.1);
   }, 60_000);
 
-  it('waits for spot as long as the deadline allows, and pays for none of it', async () => {
-    const late = market([[4, 40]]);
-    const waited = await long(late, 'ebbtide');
-    expect(waited.late).toBe(false);
-    expect(waited.usd).toBeLessThan(0.3 * 19.2 * 1.05);
+  it('waits for spot in a young outage and pays for none of it, and hedges in one that lasts', async () => {
+    const [short, lasting] = await Promise.all(
+      [[1, 40] as const, [4, 40] as const].map((up) => long(market([up]), 'ebbtide')),
+    );
+    expect([short?.late, lasting?.late]).toEqual([false, false]);
+    expect(short?.usd).toBeLessThan(0.3 * 19.2 * 1.05);
+    // On on-demand for some of the 4.8 h of slack, where waiting for all of it would have been luck.
+    expect(lasting?.usd).toBeLessThan(0.3 * 19.2 * 1.35);
   }, 60_000);
 });
+
+it('a job waits out an outage of ten minutes at no cost, however much it has saved', async () => {
+  const short = market([
+    [0, 6],
+    [6.17, 40],
+  ]);
+  const { usd, late, attempts, interruptions } = await long(short, 'ebbtide', { fraction: 0.7 });
+  expect([late, attempts, interruptions]).toEqual([false, 2, 1]);
+  expect(usd).toBeLessThan(0.3 * 16.8 * 1.03);
+}, 60_000);
 
 const ON_OFF = market([
   [0, 0.6],

@@ -57,7 +57,7 @@ const dated: Setting = {
     }),
   ],
   trace: zones({}),
-  config: { hazardPriorPerHour: 0.1 },
+  config: { hazardPriorPerHour: 0.1, lateBudget: 0 },
 };
 const beganOn = (run: Run): string | undefined => staysOf(run, 'dated')[0]?.option;
 

@@ -7,6 +7,7 @@ import {
   quotaUses,
   backOff,
   backOffOf,
+  refusedMsOf,
   backOffQuota,
   storedBackOffs,
   type BackOffs,
@@ -81,6 +82,16 @@ describe('back-off of a pool', () => {
     });
     expect(backOffOf(backOffs, M5, at(300))).toBeNull();
     expect(backOffOf(backOffs, pool('m5.xlarge'), at(1))).toBeNull();
+  });
+
+  it('is remembered after its end until a launch succeeds', () => {
+    const backOffs: BackOffs = new Map();
+    expect(refusedMsOf(backOffs, M5)).toBeNull();
+    backOff(newState(), M5, 'no capacity', { at: at(0), backOffs });
+    backOff(newState(), M5, 'no capacity', { at: at(400), backOffs });
+    expect(refusedMsOf(backOffs, M5)).toEqual(at(400));
+    endBackOff(newState(), M5, { at: at(900), backOffs });
+    expect(refusedMsOf(backOffs, M5)).toBeNull();
   });
 
   it('with all that share its quota, and not with others, where that is used up', () => {

@@ -57,7 +57,17 @@ it('features come from the job and the stage', () => {
     stage: 'fit',
     resources: fit.resources,
     submittedMs: epochMs(5),
+    expectedRuntimeS: fit.expectedRuntimeS,
   });
+});
+
+it('features name tasks and labels where there are any, and at most four labels', () => {
+  const array = stage({ name: 'fit', tasks: 12, expectedRuntimeS: null });
+  const labels = { queue: '2', site: 'a', group: 'x', 'z/last': 'no', 'b.c': 'y' };
+  const features = featuresOf(spec({ labels, stages: [array] }), array, epochMs(5));
+  expect(features.tasks).toBe(12);
+  expect(features.labels).toEqual(['b.c=y', 'group=x', 'queue=2', 'site=a']);
+  expect(features.expectedRuntimeS).toBeUndefined();
 });
 
 it('features of one stage are those of the job that asks', () => {

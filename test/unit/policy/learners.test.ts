@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
+import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
@@ -49,7 +50,7 @@ describe('a composition of learners', () => {
   it('tells who learns from what: nothing else need be read to confirm a launch', () => {
     const learners = composeLearners();
     expect(learners.learningFrom('launch-refused')).toEqual([capacityLearner]);
-    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner]);
+    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner, latenessLearner]);
   });
 
   it('keeps rows as earlier versions wrote them, and restores what it is asked to alone', async () => {
@@ -76,7 +77,8 @@ describe('a composition of learners', () => {
 
   it('gives beliefs that answer questions and cannot teach', () => {
     const learners = composeLearners();
-    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict']);
+    expect(Object.keys(learners.of(runtimeLearner))).toEqual(['predict', 'recurring']);
+    expect(Object.keys(learners.of(runtimeLearner).recurring)).toEqual(['predict']);
     expect(Object.keys(learners.of(capacityLearner))).toEqual(['posterior', 'news']);
     expect(Object.keys(learners.of(capacityLearner).news)).toEqual(['at']);
     for (const learner of [runtimeLearner, capacityLearner])

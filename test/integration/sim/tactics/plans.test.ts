@@ -92,9 +92,9 @@ function exchanges({ preemptions, starts }: Allotment, { groups, running, instan
 
 /** Workloads that exchanges were seen in: jobs of hundreds of tasks, of which a few at a time have room. */
 const CROWDED = [
-  { seed: 3, vcpus: 16 },
+  { seed: 11, vcpus: 24 },
   { seed: 3, vcpus: 24 },
-  { seed: 5, vcpus: 8 },
+  { seed: 5, vcpus: 16 },
 ];
 
 async function exchangesOf(deciders: Deciders): Promise<number> {

@@ -44,11 +44,12 @@ describeTactic({
 });
 
 describeTactic({
-  tactic: 'deadline work of unknown running time stays off spot',
+  tactic: 'deadline work of unknown running time stays off spot where it must be met',
   acts: async (deciders) => {
     const blind = { ...stage, expectedRuntimeS: null, checkpoint: null };
     const jobs = [simulatedJob('blind', 0, [600], { deadlineS: 24 * HOUR_S, stage: blind })];
-    return (await runOf({ jobs, trace: zones({}) }, deciders)).bought.every((b) => b.option === 'on-demand');
+    const { bought } = await runOf({ jobs, trace: zones({}), config: { lateBudget: 0 } }, deciders);
+    return bought.every((b) => b.option === 'on-demand');
   },
   under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
   mixed: [
@@ -61,7 +62,9 @@ describeTactic({
   tactic: 'work that must begin now to be in time is bought on-demand',
   acts: async (deciders) => {
     const jobs = [simulatedJob('tight', 0, [HOUR_S], { deadlineS: HOUR_S + 600, stage: saving })];
-    return (await runOf({ jobs, trace: zones({}) }, deciders)).bought[0]?.option === 'on-demand';
+    return (
+      (await runOf({ jobs, trace: zones({}), config: { lateBudget: 0 } }, deciders)).bought[0]?.option === 'on-demand'
+    );
   },
   under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
   mixed: [

@@ -42,7 +42,7 @@ describeTactic({
     const jobs = [
       simulatedJob('busy', 0, [5 * HOUR_S], { stage: timed(4, 5 * HOUR_S) }),
       simulatedJob('steady', 0, [600], { stage: { ...timed(4, 600), ...ON_DEMAND } }),
-      simulatedJob('later', 1000, [2 * HOUR_S], { stage: timed(4, 2 * HOUR_S) }),
+      simulatedJob('later', 1000, [2 * HOUR_S], { owner: 'other', stage: timed(4, 2 * HOUR_S) }),
     ];
     const run = await runOf({ jobs, trace: zones({}), config: { billing: 'per-hour' } }, deciders);
     return staysOf(run, 'later')[0]?.option === 'spot';

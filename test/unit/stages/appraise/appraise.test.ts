@@ -4,7 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { groupId } from '../../../../lib/kernel/ids.ts';
 import { raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { certain, distribution } from '../../../../lib/domain/distribution.ts';
-import { appraise, lossOf } from '../../../../lib/stages/appraise/appraise.ts';
+import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
+import { lossOf } from '../../../../lib/policy/work-left.ts';
 import { bidsFor } from '../../../../lib/stages/appraise/pools.ts';
 import { isBoughtAs, isSpotPool } from '../../../../lib/domain/pool.ts';
 import {
@@ -134,11 +135,13 @@ describe('appraisal', () => {
     expect(excluded).toEqual([{ constraint: 'resources', pools: 10 }]);
   });
 
-  it('keeps a job of unknown running time with a deadline off spot if an interruption loses work, and says so', () => {
+  it('keeps a job of unknown running time, whose deadline must be met, off spot if an interruption loses work, and says so', () => {
     const groups = [group({ id: 'g', class: 'deadline' })];
-    const blind = offersOf({ groups, basis: 'prior', worth: () => worth(20_000) });
+    const blind = offersOf({ groups, basis: 'prior', worth: () => worth(20_000) }, { lateBudget: 0 });
     expect(blind.offers.every((o) => isBoughtAs(o.pool, 'on-demand'))).toBe(true);
     expect(blind.considered.find((c) => isSpotPool(c.pool))?.verdict).toContain('nothing is known of the running time');
+    const weighed = offersOf({ groups, basis: 'prior', worth: () => worth(20_000) });
+    expect(weighed.offers.some((o) => isSpotPool(o.pool))).toBe(true);
     const known = offersOf({ groups, basis: 'history', worth: () => worth(20_000) });
     expect(known.offers.some((o) => isSpotPool(o.pool))).toBe(true);
     const saves = [group({ id: 'g', class: 'deadline', stage: { checkpoint } })];
@@ -148,7 +151,7 @@ describe('appraisal', () => {
     expect(spotOnly.offers.length).toBeGreaterThan(0);
   });
 
-  it('prefers on-demand when spot is too likely to be late, and the least late when all are', () => {
+  it('prefers on-demand when spot is too likely to be late, and the cheapest when all are', () => {
     const groups = [group({ id: 'g', class: 'deadline' })];
     const risky = market([...spots, ...onDemand], () => exponential(0.5));
     const tight = offersOf({ groups, market: risky, worth: () => worth(3800) });
@@ -156,7 +159,8 @@ describe('appraisal', () => {
     expect(tight.considered.some((c) => c.verdict.includes('late with probability'))).toBe(true);
     const hopeless = offersOf({ groups, market: risky, worth: () => worth(600) });
     expect(hopeless.offers[0]?.pLate).toBe(1);
-    expect(hopeless.considered[0]?.verdict).toContain('no offer is safer');
+    expect(isSpotPool(hopeless.offers[0]?.pool ?? pool().id)).toBe(true);
+    expect(hopeless.considered[0]?.verdict).toContain('no offer is much safer; late with probability');
   });
 
   it('values a preferred pool as if it were cheaper, and keeps the true cost', () => {

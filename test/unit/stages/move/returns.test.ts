@@ -43,8 +43,12 @@ describe('work on on-demand returns to spot', () => {
 
   it('stays without slack for the way there and back', () => {
     // There: 30 s to save, 160 s to start, 10 s to restore, two cycles; two more before the guard: 440 s.
-    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 430) }))).toEqual([]);
-    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 450) }))).toHaveLength(1);
+    expect(returnMoves(input({ worth: due(0.1, 11 * HOUR_S, 430) }))).toEqual([]);
+    expect(returnMoves(input({ worth: due(0.1, 11 * HOUR_S, 450) }))).toHaveLength(1);
+  });
+
+  it('stays where an interruption would lose more worth than spot saves', () => {
+    expect(returnMoves(input({ worth: due(2000, 11 * HOUR_S, 450) }))).toEqual([]);
   });
 
   it('stays where spot saves too little, is taken too soon, or cannot be had', () => {

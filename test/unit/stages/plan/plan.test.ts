@@ -42,6 +42,7 @@ describe('without contention', () => {
             { name: 'a', worthUsd: 10, deadlineS: 2.1 * HOUR_S, safeStartS: HOUR_S, runtimeS: 5400, runtime, pLate },
           ],
           pInterrupted: 0.2,
+          config: { lateBudget: 0 },
         })
       ).starts.map((s) => s.option.offer.pool);
     expect(await where(0.03)).toEqual([SPOT.id]);
@@ -301,7 +302,10 @@ describe('the deadline guard', () => {
   it('lets waiting work near its last safe moment on on-demand only', async () => {
     const early = await plan({ waiting: [{ name: 'a', worthUsd: 5, deadlineS: 3 * HOUR_S, safeStartS: HOUR_S }] });
     expect(early.starts).toMatchObject([{ option: { offer: { pool: SPOT.id } } }]);
-    const late = await plan({ waiting: [{ name: 'a', worthUsd: 5, deadlineS: 1.1 * HOUR_S, safeStartS: 119 }] });
+    const late = await plan({
+      waiting: [{ name: 'a', worthUsd: 5, deadlineS: 1.1 * HOUR_S, safeStartS: 119 }],
+      config: { lateBudget: 0 },
+    });
     expect(late.starts).toMatchObject([{ option: { offer: { pool: ON_DEMAND.id } } }]);
   });
 

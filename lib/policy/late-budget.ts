@@ -1,0 +1,71 @@
+/**
+ * Price of a missed deadline, from the budget of lateness (`lateBudget`: share of deadline jobs that may be late).
+ * A job may risk its deadline where that saves more than the price of being late times the probability. The price is
+ * the same multiple of what each job costs on on-demand, so the budget goes where a chance of lateness saves most, and
+ * to no job that saves nothing. A controller raises it as the jobs that ended use up the budget (`spent`), and stops
+ * all risk when they have. Jobs with `mustMeet` have no price: they are never put at risk. A stated worth is a lower
+ * bound.
+ */
+import { raw } from '../kernel/units.ts';
+import { mean } from '../domain/distribution.ts';
+import type { Job } from '../domain/job.ts';
+import type { ValueContext } from './contracts.ts';
+import { latenessLearner, type Lateness } from './lateness-learner.ts';
+
+/**
+ * Multiple of the budget that a job may risk at most for all that it costs. Spot saves some two thirds to nine tenths
+ * of the cost, so that it risks half as much again as the budget where lateness is near, and nothing for the greater
+ * part of its life.
+ */
+const MOST_RISK = 2;
+
+/** Factor on the price with half of the budget used, squared with all of it. */
+const DEARER = 4;
+/** Late jobs among as many as the budget allows them. */
+const TOLERATED = 2;
+
+/** Price of a job's lateness. */
+export interface LatePrice {
+  /** Hours of on-demand of one of its tasks; Infinity: it must not be late. */
+  readonly hours: number;
+  /** Stated worth of being on time, US dollars; 0: none. */
+  readonly statedUsd: number;
+}
+
+const MUST_MEET: LatePrice = { hours: Infinity, statedUsd: 0 };
+
+/** O(stages of the job). */
+export function latePrice(
+  job: Job | undefined,
+  context: Pick<ValueContext, 'forecasts' | 'config' | 'beliefs'>,
+): LatePrice {
+  if (job === undefined || job.spec.mustMeet === true) return MUST_MEET;
+  const { forecasts, config, beliefs } = context;
+  const budget = config.lateBudget;
+  if (!(budget > 0)) return MUST_MEET;
+  const used = spent(budget, beliefs.of(latenessLearner));
+  if (used >= 1) return MUST_MEET;
+  let hours = 0;
+  for (const { name, tasks } of job.spec.stages) {
+    const forecast = forecasts.runtime.get(`${job.id}/${name}`);
+    if (forecast !== undefined) hours += (tasks * raw(mean(forecast.runtime))) / 3600;
+  }
+  const { onTimeUsd } = job.spec.value;
+  return {
+    hours: (hours * DEARER ** (2 * used)) / (MOST_RISK * budget),
+    statedUsd: onTimeUsd === null ? 0 : raw(onTimeUsd),
+  };
+}
+
+/** US dollars of a missed deadline, for a task that costs so much per hour on on-demand. */
+export const lateUsd = ({ hours, statedUsd }: LatePrice, onDemandUsdPerHour: number): number =>
+  Math.max(hours * onDemandUsdPerHour, statedUsd);
+
+/**
+ * Share of the budget that the last jobs have used, >= 0. The last jobs are as many as may have two late ones among
+ * them, also where fewer have ended: the first late job uses up a half.
+ */
+export function spent(budget: number, { ofLast }: Lateness): number {
+  const most = TOLERATED / budget;
+  return ofLast(Math.ceil(most - 1e-9)).late / TOLERATED;
+}

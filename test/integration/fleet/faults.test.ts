@@ -17,6 +17,7 @@ import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Observation } from '../../../lib/domain/observation.ts';
 import { BID, CALM, endOf, ofKind, startOf, START_MS } from '../../contract/fleet.ts';
 import { layout } from '../../../lib/drivers/local/fleet/layout.ts';
+import { lockState, takeLock } from '../../../lib/drivers/local/fleet/lock.ts';
 import type { LocalFleet } from '../../../lib/drivers/local/fleet/local-fleet.ts';
 import { LocalFleetBench, processesOf } from '../../support/local-fleet.ts';
 
@@ -341,6 +342,23 @@ describe('ended instances', () => {
     } while (kept().length > 1);
     expect(kept()).toHaveLength(1);
     expect(await bench.fleet.list()).toHaveLength(1);
-    // Three supervisors start at once, beside other tests.
-  }, 180_000);
+  });
+
+  it('keep it also while their supervisor is on its way out, which may write once more', async () => {
+    await bench.close();
+    bench = new LocalFleetBench(START_MS, { keepEnded: 0 });
+    await bench.fleet.launch([launch]);
+    await bench.fleet.release([{ key: effectKey('r/1'), instance: i1 }]);
+    const seen = await bench.until('its end', (s) => ofKind(s, 'instance-ended').length === 1);
+    const lock = join(instanceDir(), 'lock');
+    while (lockState(lock) === 'held') await new Promise((r) => setTimeout(r, 50));
+    // It lives on: this process stands for it.
+    rmSync(lock);
+    takeLock(lock);
+    await bench.fleet.observe(new Map([[i1, seen.length]]));
+    expect(existsSync(instanceDir())).toBe(true);
+    rmSync(lock);
+    await bench.fleet.observe(new Map([[i1, seen.length]]));
+    expect(existsSync(instanceDir())).toBe(false);
+  });
 });

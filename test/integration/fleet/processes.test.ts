@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { COOKIE, killByCookie, signalQuietly } from '../../../lib/drivers/local/fleet/processes.ts';
+import { COOKIE, endProcesses, killByCookie, signalQuietly } from '../../../lib/drivers/local/fleet/processes.ts';
 import { processesOf } from '../../support/local-fleet.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'ebb-processes-'));
@@ -35,16 +35,20 @@ async function survivorsIn(folder: string): Promise<readonly unknown[]> {
 (process.platform === 'linux' ? it : it.skip)(
   'processes are found while they begin a program',
   async () => {
+    let missed = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const folder = join(dir, String(round));
       const env = { ...process.env, [COOKIE]: folder, AGAIN };
       const script = `for i in $(seq ${EACH}); do setsid sh -c "$AGAIN" & done`;
       await once(spawn('sh', ['-c', script], { env, stdio: 'ignore' }), 'exit');
       await pause(20);
-      const killed = killByCookie(folder);
-      const left = await survivorsIn(folder);
-      expect({ round, killed, left }).toEqual({ round, killed: EACH, left: [] });
+      missed += EACH - killByCookie(folder);
+      await endProcesses(folder, []);
+      expect({ round, left: await survivorsIn(folder) }).toEqual({ round, left: [] });
     }
+    // A process that gets no processor for long while it is between two programs is found by a later search. Without
+    // waiting for the second program one in ten is missed.
+    expect(missed).toBeLessThanOrEqual((ROUNDS * EACH) / 50);
   },
   60_000,
 );

@@ -412,11 +412,15 @@ class FileFleet implements LocalFleet {
     return lockState(lock) !== 'held';
   }
 
-  /** Removes the oldest ended instances beyond the bound, if the engine has observed their end. */
+  /**
+   * Removes the oldest ended instances beyond the bound, if the engine has observed their end. A supervisor that is
+   * still on its way out may write once more: its directory goes with a later call.
+   */
   #purge(): void {
     const over = [...this.#records.values()].filter((r) => r.consumed);
     over.sort((a, b) => ascending(a.launchedMs, b.launchedMs));
     for (const record of over.slice(0, Math.max(0, over.length - this.#keepEnded))) {
+      if (lockState(inside.lock(record.dir)) === 'held') continue;
       this.#records.delete(record.id);
       remove(record.dir);
     }

@@ -32,10 +32,10 @@ const MOST_CONSIDERED = 12;
 
 /**
  * Ranks candidates and keeps the best. Candidates with P(late) up to `maxLateProbability` are ranked by expected cost
- * less preferences; if there is none, all are ranked by P(late). The P(late) of capacity that stays is allowed as well:
- * a task may be late wherever it runs. The best bid of each pool comes first, further bids of
- * a pool only if pools run out; the cheapest on-demand pool is always kept. A task with a deadline and an unknown
- * running time, whose work an interruption would lose, stays off spot wherever anything else fits.
+ * less preferences; if there is none, all are ranked by P(late). The least P(late) of on-demand is added to that limit,
+ * because a task may be late wherever it runs. The best bid of each pool comes first, further bids of a pool only if
+ * pools run out; the cheapest on-demand pool is always kept. A task with an unknown running time and a deadline that
+ * must be met, whose work an interruption would lose, stays off spot wherever anything else fits.
  * Spot pools that cannot be kept are appraised only for explanations.
  */
 export function choose(choice: Choice): GroupOffers {

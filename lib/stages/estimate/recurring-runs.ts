@@ -171,7 +171,7 @@ export class RecurringRuns implements RuntimeHistory {
   /**
    * A guess of an owner of whom no guess was judged yet: as guesses of others were (`judged`), else as it stands. It is
    * blended with the owner's history of the job by number of runs, and with any other history by the odds that either
-   * hits. What is known of all jobs says nothing beside a guess, unless guesses mostly miss.
+   * hits. The history of all jobs is left out where there is a guess, unless guesses mostly miss.
    */
   #firstGuess(guess: Seconds, best: Choice | null, judged: Choice | null): RuntimeForecast {
     const score = Math.max(this.#rates.ofGuesses(), judged?.score ?? 0);

@@ -5,7 +5,7 @@
  * which costs the same as long as one task is left on it (under billing by the hour nothing, until the started one
  * ends):
  *   stay:  R t                                    R  price here, t time until its last task is done
- *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone + worth lost if late)
+ *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone + lateness)
  *                                                 r  price of the spot machines that hold the same tasks
  *                                                 u  expected time until an interruption or the end, q = P(interrupted)
  * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
@@ -31,6 +31,7 @@ import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapsho
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { guardMoves, pLeftOver } from './deadline-guard.ts';
 import { byDollars } from './late-dollars.ts';
+import { latePrice, lateUsd } from '../../policy/late-budget.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { DeadlineChoice, upFactorOf } from '../../policy/deadline-program/choice.ts';
 import { lastRefusal } from '../../policy/deadline-program/spells.ts';
@@ -190,27 +191,34 @@ function visitTo(
   const paidS = paidForS(view.instance, input);
   const awayS = Math.min(stayS, usefulS);
   const stayUsd = here * Math.max(0, stayS - paidS);
-  const lateUsd = view.attempts.reduce((sum, r) => sum + lateUsdAfter(r, q, input), 0);
-  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way - lateUsd;
+  const onDemandUsd = onDemandUsdOf(view.pool);
+  const risksUsd = view.attempts.reduce((sum, r) => sum + lateUsdAfter(r, { onDemandUsd, pInterrupted: q }, input), 0);
+  const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way - risksUsd;
   return { pool, stayUsd, savedUsd, pInterrupted: q, there: idle().has(pool.id) };
 }
 
 /**
- * Expected loss of worth by lateness, of work that goes to spot and loses something to an interruption there; 0 for
- * work that loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
- * on-demand.
+ * Risk of lateness in dollars, of work that goes to spot and loses something to an interruption there; 0 for work that
+ * loses nothing, which the deadline program decides on. After an interruption what was lost is done again, on
+ * on-demand. The price of lateness is that of waiting work, or the worth lost where a deadline must be met.
  */
-function lateUsdAfter(running: RunningTask, pInterrupted: number, input: DecisionContext): number {
+function lateUsdAfter(
+  running: RunningTask,
+  { onDemandUsd, pInterrupted }: { readonly onDemandUsd: number; readonly pInterrupted: number },
+  input: DecisionContext,
+): number {
   const { snapshot, config, worths } = input;
   const worth = worths.ofRunning(running);
   const lossS = lossOf(running.stage);
   if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return 0;
-  const onTimeUsd = worthAt(worth.curve, worth.taskDeadlineMs);
-  const lateUsd = worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(relocationS(config))));
+  const price = lateUsd(latePrice(snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
+  const lostUsd =
+    worthAt(worth.curve, worth.taskDeadlineMs) -
+    worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(relocationS(config))));
   const spareS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs) - 2 * relocationS(config);
   // Without a save the whole task is run again: what is left twice, and what was done.
   const overS = lossS === Infinity ? (spareS - raw(workDoneS(running, snapshot.nowMs))) / 2 : spareS - lossS;
-  return pInterrupted * pLeftOver(running, overS, input) * Math.max(0, onTimeUsd - lateUsd);
+  return pInterrupted * pLeftOver(running, overS, input) * (price === Infinity ? Math.max(0, lostUsd) : price);
 }
 
 /** Pools with an instance that takes tasks and has none. O(instances). */

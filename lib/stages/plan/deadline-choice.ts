@@ -46,17 +46,36 @@ export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer
   return lossOf(group.stage) > 0 ? answerByRisk(asking, input) : answerByProgram({ ...asking, left }, input);
 }
 
+interface Seen {
+  readonly offer: Offer;
+  readonly view: PoolView;
+}
+
+/** Offers of both kinds, the cheapest on-demand in US dollars per hour, and the price of lateness for a task. */
+interface Sides {
+  readonly spot: readonly Seen[];
+  readonly staying: readonly Seen[];
+  readonly onDemandUsd: number;
+  readonly pools: number;
+  readonly lateUsd: number;
+}
+
 /**
- * Dollars of lateness for a task. The market takes all instances of a pool together: tasks that start together are as
- * many risks as they have pools.
+ * Null without an offer of each kind. The market takes all instances of a pool together: tasks that start together are
+ * as many risks as they have pools.
  */
-function lateUsdOf(
-  { group }: Pick<Asking, 'group'>,
-  of: { readonly onDemandUsd: number; readonly pools: number },
-  input: PlanInput,
-): number {
-  const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), of.onDemandUsd);
-  return price * Math.min(1, of.pools / group.count);
+function sidesOf({ group, viewOf }: Asking, offers: readonly Offer[], input: PlanInput): Sides | null {
+  const seen = offers.flatMap((offer): Seen[] => {
+    const view = viewOf(offer);
+    return view === undefined ? [] : [{ offer, view }];
+  });
+  const spot = seen.filter(({ view }) => view.pool.option === 'spot');
+  const staying = seen.filter(({ view }) => view.pool.option !== 'spot');
+  if (spot.length === 0 || staying.length === 0) return null;
+  const onDemandUsd = Math.min(...staying.map(({ offer }) => rateOf(offer)));
+  const pools = new Set(spot.map(({ offer }) => offer.pool)).size;
+  const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), onDemandUsd);
+  return { spot, staying, onDemandUsd, pools, lateUsd: price * Math.min(1, pools / group.count) };
 }
 
 /**
@@ -64,47 +83,34 @@ function lateUsdOf(
  * below those of on-demand, by the appraisal of one start now.
  */
 function answerByRisk(asking: Asking, input: PlanInput): DeadlineAnswer | null {
-  const { offers, viewOf } = asking;
-  const open = offers.filter((offer) => offer.opens === undefined);
-  const isSpot = (offer: Offer): boolean => viewOf(offer)?.pool.option === 'spot';
-  const staying = open.filter((offer) => viewOf(offer) !== undefined && !isSpot(offer));
-  const spot = open.filter(isSpot);
-  const onDemandUsd = staying.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
-  if (spot.length === 0 || !Number.isFinite(onDemandUsd)) return null;
-  const late = lateUsdOf(asking, { onDemandUsd, pools: new Set(spot.map((o) => o.pool)).size }, input);
-  if (late === Infinity) return null;
-  const dollars = (offer: Offer): number => offer.expectedCostUsd + offer.pLate * late;
-  const least = (of: readonly Offer[]): number => of.reduce((usd, offer) => Math.min(usd, dollars(offer)), Infinity);
-  const stays = least(staying);
-  const worthy = spot.filter((offer) => dollars(offer) < stays);
-  const costs = { stayUsd: Infinity, spotUsd: least(spot), onDemandUsd: stays };
-  const take = worthy.length > 0 ? 'spot' : 'on-demand';
-  return { take, spot: worthy, choice: { action: take, ...costs }, wait: () => ({ lastsS: 0, thenUsd: stays }) };
+  const open = asking.offers.filter((offer) => offer.opens === undefined);
+  const sides = sidesOf(asking, open, input);
+  if (sides === null || sides.lateUsd === Infinity) return null;
+  const dollars = ({ offer }: Seen): number => offer.expectedCostUsd + offer.pLate * sides.lateUsd;
+  const onDemandUsd = Math.min(...sides.staying.map(dollars));
+  const worthy = sides.spot.filter((of) => dollars(of) < onDemandUsd).map(({ offer }) => offer);
+  const action = worthy.length > 0 ? 'spot' : 'on-demand';
+  const choice = { action, stayUsd: Infinity, spotUsd: Math.min(...sides.spot.map(dollars)), onDemandUsd } as const;
+  return { take: action, spot: worthy, choice, wait: () => ({ lastsS: 0, thenUsd: onDemandUsd }) };
 }
 
 function answerByProgram(asking: Asking & { readonly left: Distribution }, input: PlanInput): DeadlineAnswer | null {
-  const { worth, left, offers, viewOf } = asking;
+  const { worth, left } = asking;
   const { snapshot, config } = input;
-  const pools = offers.map((offer) => ({ offer, view: viewOf(offer) }));
-  const spot = pools.filter(({ view }) => view?.pool.option === 'spot');
-  const staying = pools.filter(({ view }) => view !== undefined && view.pool.option !== 'spot');
-  const onDemandUsd = staying.reduce((least, { offer }) => Math.min(least, rateOf(offer)), Infinity);
-  const cheapest = spot.reduce<Priced | null>((least, { offer, view }) => {
-    const usd = view === undefined ? Infinity : expectedRate(offer, { pool: view.pool, left }, input);
-    return view !== undefined && usd < (least?.usd ?? onDemandUsd) ? { usd, pool: view.pool } : least;
-  }, null);
-  if (cheapest === null || !Number.isFinite(onDemandUsd)) return null;
-  const guarded = isGuarded(worth, snapshot.nowMs, config.cyclePeriodS);
-  const poolCount = new Set(spot.map(({ offer }) => offer.pool)).size;
-  const late = lateUsdOf(asking, { onDemandUsd, pools: poolCount }, input);
-  if (guarded && late === Infinity) return GUARDED;
+  const sides = sidesOf(asking, asking.offers, input);
+  if (sides === null) return null;
+  const { spot, onDemandUsd } = sides;
+  const priced = spot.map(({ offer, view: { pool } }) => ({ pool, usd: expectedRate(offer, { pool, left }, input) }));
+  const cheapest = priced.reduce((least, of) => (of.usd < least.usd ? of : least));
+  if (cheapest.usd >= onDemandUsd) return null;
+  if (sides.lateUsd === Infinity && isGuarded(worth, snapshot.nowMs, config.cyclePeriodS)) return GUARDED;
   const rates = {
     spotUsd: cheapest.usd,
     onDemandUsd,
-    pools: poolCount,
+    pools: sides.pools,
     upFactor: upFactorOf(cheapest.pool, input.forecasts.market, config),
   };
-  const program = new DeadlineChoice({ worth, left, lateUsd: late }, rates, input);
+  const program = new DeadlineChoice({ worth, left, lateUsd: sides.lateUsd }, rates, input);
   const views = spot.map(({ view }) => view);
   const downS = downForS(views);
   const choice =
@@ -114,11 +120,6 @@ function answerByProgram(asking: Asking & { readonly left: Distribution }, input
     return { lastsS, thenUsd: program.whenDown(downS, lastsS).onDemandUsd };
   };
   return { take: choice.action === 'stay' ? 'wait' : choice.action, choice, wait };
-}
-
-interface Priced {
-  readonly usd: number;
-  readonly pool: Pool;
 }
 
 const GUARDED: DeadlineAnswer = { take: 'on-demand', choice: null, wait: () => ({ lastsS: 0, thenUsd: 0 }) };
@@ -134,7 +135,7 @@ function expectedRate(offer: Offer, { pool, left }: { pool: Pool; left: Distribu
 /**
  * Time for which all pools have refused: that of the pool with the fewest refusals in a row. 0: one is not in back-off.
  */
-function downForS(spot: readonly (PoolView | undefined)[]): number {
-  const fewest = Math.min(...spot.map((view) => view?.backOff?.refusals ?? 0));
+function downForS(spot: readonly PoolView[]): number {
+  const fewest = Math.min(...spot.map((view) => view.backOff?.refusals ?? 0));
   return fewest === 0 ? 0 : ((fewest - 0.5) * REFUSED_FOR_MS) / 1000;
 }

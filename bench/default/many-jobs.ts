@@ -88,7 +88,7 @@ const sized = <T>({ quick }: Asked, sizes: { readonly quick: T; readonly full: T
 const synthetic = (asked: Asked, window: number, text: string, options: WorkloadOptions = {}) =>
   jobsOf(`synthetic:${text}`, { seed: SEEDS[asked.part] + asked.seed + window, ...options });
 
-/** What is known of running times. */
+/** Knowledge of running times, by ground. */
 const KNOWN = {
   cold: 'no running time known',
   guessed: 'running times told within 25 %, else none known',

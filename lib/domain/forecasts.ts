@@ -32,7 +32,7 @@ export interface RuntimeHistory {
   predict(features: JobFeatures): RuntimeForecast | null;
 }
 
-/** What was learned of running times, as each estimate policy reads it. */
+/** Learned running times, in the form of each estimate policy. */
 export interface LearnedRuntimes extends RuntimeHistory {
   /** Recent runs, chosen by hit rate. `predict` itself is JVuPredict. */
   readonly recurring: RuntimeHistory;

@@ -463,8 +463,8 @@ export class Purse {
   }
 
   /**
-   * Starts as they can be bought for. What is meant for on-demand goes to spot where the job's limit pays for no
-   * on-demand instance: what `bought` then buys on spot is room for it in later decisions too.
+   * Starts with an offer that the job's limit pays for: spot in place of on-demand, if it pays for no on-demand
+   * instance. `bought` then buys spot for them, and later decisions start them there.
    */
   meantFor(
     starts: Allotment['starts'],

@@ -44,7 +44,7 @@ const STOPS_EACH = 2 + Math.ceil(Math.log2(LONGEST_S / relocationS(schedulerConf
  * gets a half of it again and again, and each half stops work that begins anew.
  */
 const DEARER: Readonly<Record<string, number>> = {
-  'greedy place one-per-instance': MACHINE_VCPUS,
+  'greedy place one-per-instance': 2.4,
   'greedy appraise without-spot': 2.1,
   'greedy scale on-demand': 2.1,
   'greedy plan fcfs': 2.3,

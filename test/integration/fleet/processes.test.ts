@@ -16,9 +16,9 @@ afterAll(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const ROUNDS = 20;
+const ROUNDS = 60;
 const EACH = 8;
-/** A process that becomes a new program without end. In between it has no environment: a tenth of the time. */
+/** A process that becomes a new program without end. In between it has no environment. */
 const AGAIN = 'exec sh -c "$AGAIN"';
 
 /** A killed process needs the processor once more to end. Whoever looks may meet a survivor between two programs. */
@@ -47,8 +47,8 @@ async function survivorsIn(folder: string): Promise<readonly unknown[]> {
       expect({ round, left: await survivorsIn(folder) }).toEqual({ round, left: [] });
     }
     // A process that gets no processor for long while it is between two programs is found by a later search. Without
-    // waiting for the second program one in ten is missed.
-    expect(missed).toBeLessThanOrEqual((ROUNDS * EACH) / 50);
+    // waiting for the second program three in a hundred are missed.
+    expect(missed).toBeLessThanOrEqual((ROUNDS * EACH) / 100);
   },
-  60_000,
+  120_000,
 );

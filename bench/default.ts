@@ -1,7 +1,7 @@
 /**
  * The default preset against all others, on every kind of ground.
  *   npm run bench:default -- [--grounds lone-tasks,several-zones] [--quick] [--part report|tune] [--presets a,b]
- *   [--procs 2] [--seed 1] [--json FILE]
+ *   [--procs 2] [--seed 1] [--parts] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data); a ground without its data is left out.
  *
  * Each case is run under all presets, with the same jobs, market and seed. Costs are given over the on-demand reference
@@ -11,6 +11,8 @@
  * Data to tune on and to report on are in different files: prices of 2015 and generated ones against 2016 and 2021, the
  * first half of the availability series against the second (one folder of zones against three), other seeds of made
  * workloads; of the Google trace, which is one file, weeks that lie apart.
+ *
+ * `--parts` prints where the money of each preset went (cost-parts.ts).
  *
  * Writes bench/results/default.json (`--part tune` and `--quick`: out/default-PART.json), from which docs/results.md
  * has its table. Grounds that are not asked for keep their rows there. Progress is on stderr.
@@ -29,6 +31,7 @@ import { manyJobGrounds } from './default/many-jobs.ts';
 import { runCase, type CaseResult } from './default/runner.ts';
 import { dayWindows, lateGrid, severalZones } from './default/series-task.ts';
 import { rowOf, textOf } from './default/table.ts';
+import { PARTS_HEADER, partsText, sumOf } from './cost-parts.ts';
 import { machine } from './figures.ts';
 import { ORACLE } from '../lib/report/hindsight.ts';
 import { defaultRecord, stamp, type DefaultRecord, type GroundRecord } from './record.ts';
@@ -44,6 +47,7 @@ const { values: options } = parseArgs({
     presets: { type: 'string' },
     procs: { type: 'string', default: '2' },
     seed: { type: 'string', default: '1' },
+    parts: { type: 'boolean', default: false },
     json: { type: 'string' },
     worker: { type: 'boolean', default: false },
   },
@@ -93,9 +97,18 @@ async function main(): Promise<void> {
     const row = { ...rowOf(ground, results, presets), ...stamp() };
     rows.push(row);
     console.log(textOf(row));
+    if (options.parts) printParts(results, presets);
   }
   write(rows, part);
   console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
+}
+
+function printParts(results: readonly CaseResult[], presets: readonly string[]): void {
+  console.log(`  ${PARTS_HEADER}`);
+  for (const preset of presets) {
+    const its = results.filter((r) => r.preset === preset);
+    console.log(`  ${partsText(preset, sumOf(its.map((r) => r.parts)))}`);
+  }
 }
 
 /** Cases are dealt out one by one, so that no process waits for another one's long cases. */

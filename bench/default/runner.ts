@@ -17,6 +17,7 @@ import type { EstimatePolicy } from '../../lib/policy/contracts.ts';
 import type { AttemptEnded, LearningEvent } from '../../lib/policy/learner.ts';
 import { deterministic } from '../../lib/policy/solver.ts';
 import { forecastStages } from '../../lib/stages/estimate/stage-forecasts.ts';
+import { PartsTally, type CostParts } from '../cost-parts.ts';
 import type { GroundCase, Scene } from './ground.ts';
 
 const SOLVER_NODES = 50;
@@ -33,6 +34,7 @@ export interface CaseResult extends Omit<GroundCase, 'of'> {
   readonly undone: number;
   readonly onDemandUsd: number | null;
   readonly lowerBoundUsd: number | null;
+  readonly parts: CostParts;
   readonly tookS: number;
 }
 
@@ -45,7 +47,7 @@ const known: EstimatePolicy = ({ snapshot }) =>
   }));
 
 /** Runs of tasks that succeeded before, as learners were told of them. */
-const earlierRuns = ({ earlier, fromMs }: Scene): readonly LearningEvent[] =>
+export const earlierRuns = ({ earlier, fromMs }: Scene): readonly LearningEvent[] =>
   earlier.flatMap((given, n) => {
     const job = newJob(given.spec, {
       id: jobId(`j-earlier-${n}`),
@@ -120,6 +122,7 @@ async function runPreset(
   const began = performance.now();
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const forecast = await forecastOf({ preset, dir: '.ebb', forecast: 'preset', presets: {} });
+  const tally = new PartsTally();
   try {
     const result = await simulate({
       trace,
@@ -137,6 +140,7 @@ async function runPreset(
       minGapS,
       setupS,
       earlier: earlierRuns(scene),
+      onSettled: tally.add,
     });
     const { totals, refused } = outcomeOf(result, { preset, seed, fromMs });
     const undone = totals.unfinished + totals.failed;
@@ -149,6 +153,7 @@ async function runPreset(
         undone,
         onDemandUsd: null,
         lowerBoundUsd: null,
+        parts: tally.parts,
         tookS: (performance.now() - began) / 1000,
       },
       refusedKeys: refused.map((r) => r.key),

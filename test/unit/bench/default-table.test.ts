@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { PartsTally } from '../../../bench/cost-parts.ts';
 import type { CaseResult } from '../../../bench/default/runner.ts';
 import { rowOf } from '../../../bench/default/table.ts';
 
@@ -23,6 +24,7 @@ const results = (
       undone: 0,
       onDemandUsd: 20,
       lowerBoundUsd: 4,
+      parts: new PartsTally().parts,
       tookS: 1,
       ...over(preset, key),
     })),

@@ -121,11 +121,15 @@ export interface Offer {
   /** Fraction of the instance that one task takes (dominant share). */
   readonly share: number;
   /**
-   * Share of a new instance that the task pays for: its own and the part that no other known work uses. In [share, 1].
+   * Cost of the task over the price of the instance times the running time, on an instance that has room: its dominant
+   * share, less where the time is paid anyway.
+   */
+  readonly roomShare: number;
+  /**
+   * The same on a new instance: the part that no other known work uses included. Above 1 where more than the running
+   * time is charged.
    */
   readonly newShare: number;
-  /** The share in `expectedCostUsd`: `share` where an instance of the pool has room now, else `newShare`. */
-  readonly chargedShare: number;
   /** Expected time from buying to the task's start. */
   readonly startDelayS: Seconds;
   /** P(interrupted before the task is done). */
@@ -138,7 +142,10 @@ export interface Offer {
   readonly expectedLostS: Seconds;
   /** Expected time from starting on this offer to completion, restarts included. */
   readonly expectedDurationS: Seconds;
-  /** Expected cost of one task, US dollars: charged share x price x time + expected redone work - expected refunds. */
+  /**
+   * Expected cost of one task on a new instance, US dollars: `newShare` x price x time + expected redone work -
+   * expected refunds.
+   */
   readonly expectedCostUsd: number;
   /** Next try of a pool without capacity now; `p`: chance of capacity then. Absent: the pool is available now. */
   readonly opens?: { readonly atMs: EpochMs; readonly p: number };

@@ -2,6 +2,7 @@ import type { PoolId } from '../kernel/ids.ts';
 import { invariant } from '../kernel/errors.ts';
 import { epochMs, raw, usd, type EpochMs } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
+import type { Distribution } from '../domain/distribution.ts';
 import type { Bill } from '../domain/ledger.ts';
 import { capUsd, type Bid, onDemandUsdOf } from '../domain/pool.ts';
 import { indexAt, type PriceArrays } from './price-steps.ts';
@@ -28,6 +29,7 @@ export interface Use {
 }
 
 const HOUR_MS = 3_600_000;
+const HOUR_S = 3600;
 /** AWS News Blog, "New: Per-Second Billing for EC2 Instances". */
 const PER_SECOND_SINCE_MS = Date.UTC(2017, 9, 2);
 
@@ -36,6 +38,35 @@ export const billingAt = (at: EpochMs): SchedulerConfig['billing'] =>
   raw(at) < PER_SECOND_SINCE_MS ? 'per-hour' : 'per-second';
 /** "60-second minimum": EC2 on-demand and spot pricing since 2017-10-02. */
 export const MINIMUM_MS = 60_000;
+const MINIMUM_S = MINIMUM_MS / 1000;
+
+/** Seconds that are charged for an instance that is held so long. */
+export const chargedS = (heldS: number, { billing }: Pick<BillingRules, 'billing'>): number =>
+  billing === 'per-hour' ? Math.ceil(heldS / HOUR_S) * HOUR_S : Math.max(heldS, MINIMUM_S);
+
+/**
+ * Seconds that are charged, in expectation, for a new instance with one task. Hours begin with the start-up. By the
+ * second the start-up is left out, for it is the same wherever the task runs, and it counts towards the first minute.
+ */
+export function chargedAloneS(
+  runtime: Distribution,
+  config: Pick<SchedulerConfig, 'billing' | 'startDelayMeanS'>,
+): number {
+  const startS = config.startDelayMeanS;
+  const leftOutS = config.billing === 'per-hour' ? 0 : startS;
+  return runtime.atS.reduce(
+    (sum, s, i) => sum + (runtime.weight[i] ?? 0) * (chargedS(startS + s, config) - leftOutS),
+    0,
+  );
+}
+
+/** Seconds that are charged for so much time after the time that is charged already. */
+export const furtherChargedS = (s: number, { billing }: Pick<BillingRules, 'billing'>): number =>
+  billing === 'per-hour' ? Math.ceil(s / HOUR_S) * HOUR_S : s;
+
+/** Seconds from now that are charged already: the rest of the started hour, or of the first minute. */
+export const paidForS = (ageS: number, { billing }: Pick<BillingRules, 'billing'>): number =>
+  billing === 'per-hour' ? (Math.floor(Math.max(0, ageS) / HOUR_S) + 1) * HOUR_S - ageS : Math.max(0, MINIMUM_S - ageS);
 
 /**
  * The bill of one instance. Pieces tile [launched, until), cut at every full hour from the launch on and, under

@@ -14,7 +14,7 @@ import type { Beliefs } from '../../policy/learner.ts';
 import { DecisionMemory } from '../../policy/memory.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
-import { drainEffects } from './drain.ts';
+import { drainEffects, paidHourEffects } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
 import type { Held } from '../observe/holding.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
@@ -64,8 +64,8 @@ export interface DecisionParts<S> {
 }
 
 /**
- * False if there is nothing to decide: then instances are released without asking the stages, and no forecast is
- * needed.
+ * False if there is nothing to decide: then instances are released without asking the stages, in a paid hour at its
+ * end, and no forecast is needed.
  */
 export const isOpen = ({ draining, snapshot }: ObservedState): boolean =>
   !draining && (snapshot.jobs.size > 0 || hasSetAside(snapshot));
@@ -83,7 +83,8 @@ export async function decideOn<S>(
   const { preset, config, beliefs, stages, solver, knownOffers = new Map(), explains = true } = parts;
   const { memory = new DecisionMemory() } = parts;
   if (forecasts === null || !isOpen(observed)) {
-    const effects = drainEffects(snapshot, plan);
+    const isKept = config.billing === 'per-hour' && !observed.draining;
+    const effects = isKept ? paidHourEffects(snapshot, config) : drainEffects(snapshot, plan);
     return {
       plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: unsolved(0), effects },
       endings: [],

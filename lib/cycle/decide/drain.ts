@@ -1,6 +1,8 @@
 import { effectKey, type PlanId } from '../../kernel/ids.ts';
 import type { Effect } from '../../domain/plan.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
+import { releaseIdle } from '../../stages/scale/release.ts';
 
 /** Everything stops: tasks checkpoint and end, instances without tasks are given back. Repeat until none is left. */
 export function drainEffects(snapshot: Snapshot, plan: PlanId): Effect[] {
@@ -26,3 +28,12 @@ export function drainEffects(snapshot: Snapshot, plan: PlanId): Effect[] {
   }
   return effects;
 }
+
+/** No job is left: instances are given back at the end of the hour that is paid, for the next job may use its rest. */
+export const paidHourEffects = (snapshot: Snapshot, config: SchedulerConfig): Effect[] =>
+  releaseIdle({ snapshot, used: new Set(), config }).map(({ instance, reason }) => ({
+    kind: 'release',
+    key: effectKey(`release/${instance}`),
+    instance,
+    reason,
+  }));

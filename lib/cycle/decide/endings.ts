@@ -11,7 +11,8 @@ import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { Deliberation } from './deliberation.ts';
 import { settleOrHold } from '../observe/observe.ts';
-import { chargedS, exitS, usdFor, usdText } from '../money/worst-cost.ts';
+import { chargedS } from '../../market/billing.ts';
+import { exitS, usdFor, usdText } from '../money/worst-cost.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /** A job that cannot go on: none of its tasks runs or will ever start. It fails, for this reason. */

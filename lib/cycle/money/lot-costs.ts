@@ -11,7 +11,8 @@ import { dominantShare } from '../../domain/resources.ts';
 import { runningByJob, type InstanceView, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import { leftS, type LeftOf } from '../../policy/left-of.ts';
 import type { Lot, TakenFor } from './lots.ts';
-import { chargedS, highestUsdPerHour, moreChargedS, sharedS, usdFor } from './worst-cost.ts';
+import { chargedS } from '../../market/billing.ts';
+import { highestUsdPerHour, moreChargedS, sharedS, usdFor } from './worst-cost.ts';
 
 export interface CostInput {
   readonly snapshot: Snapshot;

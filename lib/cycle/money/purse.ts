@@ -28,7 +28,8 @@ import { limitText } from './deployment-limits.ts';
 import { leftS } from '../../policy/left-of.ts';
 import { LotCosts, lotBid, withCosts, type CostInput, type OnInstance } from './lot-costs.ts';
 import { beneficiaries, lotsOf, type Lot, type Lots, type TakenFor } from './lots.ts';
-import { chargedS, exitS, moreChargedS, usdFor, usdText } from './worst-cost.ts';
+import { chargedS } from '../../market/billing.ts';
+import { exitS, moreChargedS, usdFor, usdText } from './worst-cost.ts';
 
 /** A job with refused starts or purchases, because its limit could be passed. US dollars. */
 export interface Short {

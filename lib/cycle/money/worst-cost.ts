@@ -2,6 +2,7 @@
 import { ZERO_S, most, raw, secondsBetween, type EpochMs, type UsdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { StageSpec } from '../../domain/job.ts';
+import { chargedS } from '../../market/billing.ts';
 import { capUsd, usdPerHourOf, type Bid, type Pool, onDemandUsdOf } from '../../domain/pool.ts';
 
 /** Time from SIGTERM to SIGKILL, and until the engine hears of it and releases the instance, seconds. */
@@ -31,10 +32,6 @@ export function highestUsdPerHour(pool: Pool, bid: Bid, quote: UsdPerHour | null
   if (pool.option !== 'spot') return nowUsd;
   return bid === 'uncapped' ? Math.max(onDemandUsdOf(pool), 2 * nowUsd) : capUsd(bid);
 }
-
-/** Seconds that are charged for an instance that is held so long. */
-export const chargedS = (heldS: number, { billing }: Rules): number =>
-  billing === 'per-hour' ? Math.ceil(heldS / HOUR_S) * HOUR_S : Math.max(heldS, MINIMUM_S);
 
 /** Seconds that will be charged beyond those charged now, when an instance goes on for `forS` from now. */
 export function moreChargedS(launchedMs: EpochMs | null, nowMs: EpochMs, forS: number, rules: Rules): number {

@@ -107,14 +107,18 @@ function taskOf(
 const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
 /** Candidates of a deadline class from the options of its equivalence class. */
-function candidatesOf({ places, appraised, shares, rates }: Options, { runtime, terms }: AppraisedTask): Candidate[] {
+function candidatesOf(options: Options, { runtime, terms }: AppraisedTask): Candidate[] {
+  const { places, appraised, rates } = options;
+  const shares = terms.deadlineInS === null ? options.shares : options.hurriedShares;
+  const dearer = shares.ofNew / options.shares.ofNew;
   let last: Appraised | null = null;
   let outcome: Outcome | null = null;
   return places.map((place, i): Candidate => {
     const of = appraised[i] as Appraised;
     if (outcome === null || last !== of) {
       const { table, rate } = of;
-      outcome = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
+      const before = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
+      outcome = dearer === 1 ? before : { ...before, costUsd: before.costUsd * dearer };
       last = of;
     }
     return { place, shares, outcome };

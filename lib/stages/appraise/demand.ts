@@ -48,6 +48,12 @@ export interface Fitting {
   readonly shares: readonly number[];
 }
 
+/** Running time of a task, and charged time of the instance that it holds, seconds. */
+export interface HeldFor {
+  readonly runtimeS: number;
+  readonly chargedS: number;
+}
+
 /** Waiting tasks of one request class. */
 export class ClassDemand {
   readonly tasks = new Bins();
@@ -84,18 +90,21 @@ export class Demand {
   }
 
   /**
-   * Paid share, in [share, 1]. `runtimeS`: time for which the task holds the instance; 0 gives the least share for any
-   * running time.
+   * Paid share: cost of a new instance that the task bears, over its price times the running time. At least `share`, at
+   * most charged over running time: all of a started hour, if no other work is known that could use its rest. No time
+   * gives the least share for any running time.
    */
-  paidShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, runtimeS: number): number {
+  paidShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, held: HeldFor): number {
     const { pool, share } = at;
     if (!(share > 0)) return share;
+    const { runtimeS, chargedS } = held;
+    const ran = chargedS > 0 ? Math.min(1, runtimeS / chargedS) : 1;
     const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
-    const own = Math.max(1, of.tasks.during(runtimeS));
-    const instances = Math.ceil(own / perInstance - 1e-9);
-    const others = Math.max(0, (this.#pools()[pool]?.during(runtimeS) ?? 0) - own * share);
+    const own = Math.max(ran, of.tasks.during(chargedS));
+    const instances = Math.max(1, Math.ceil(own / perInstance - 1e-9));
+    const others = Math.max(0, (this.#pools()[pool]?.during(chargedS) ?? 0) - own * share);
     const used = Math.min(1, (own * share + others) / instances);
-    return Math.min(1, share / Math.max(share, used));
+    return Math.min(1 / ran, share / Math.max(share * ran, used));
   }
 
   #pools(): readonly (Bins | undefined)[] {

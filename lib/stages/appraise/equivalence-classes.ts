@@ -3,9 +3,10 @@ import { plus, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import type { GroupOffers } from '../../policy/contracts.ts';
 import type { CurveTable } from './curve-table.ts';
+import { holdingOf, type Holding } from './holding.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
-import type { Place, RequestClass, ClassPool, Shares } from './request-classes.ts';
+import { leastShare, type Place, type RequestClass, type ClassPool, type Shares } from './request-classes.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
@@ -24,6 +25,8 @@ export interface Options {
   /** One per bid. Bids with equal price and risk share a record: their outcome is the same. */
   readonly appraised: readonly Appraised[];
   readonly shares: Shares;
+  /** Shares of tasks with a deadline, which start together: none waits for a slot that another one has paid for. */
+  readonly hurriedShares: Shares;
   readonly rates: Omit<Rates, 'rate'>;
 }
 /** Outcome without a deadline, and its inputs. */
@@ -55,12 +58,14 @@ export class EquivalenceClass {
   readonly #requestClass: RequestClass;
   readonly #work: ClassWork;
   readonly #book: PoolBook;
+  readonly #holding: Holding;
   #spot: readonly SpotPools[] | null = null;
 
   constructor(requestClass: RequestClass, work: ClassWork, book: PoolBook) {
     this.#requestClass = requestClass;
     this.#work = work;
     this.#book = book;
+    this.#holding = holdingOf(work.runtime, work.meanS, book.config);
     this.nonInterruptible = requestClass.nonInterruptible().map((pool) => this.#options(pool));
   }
 
@@ -90,7 +95,7 @@ export class EquivalenceClass {
   #spotPool(pool: ClassPool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
     const { priced, preferred } = pool;
-    const { charged: share } = this.#requestClass.shares(pool, meanS);
+    const share = leastShare(this.#requestClass.shares(pool, this.#holding));
     const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
     const kept = isRefunded ? 1 - priced.highestHazard : 1;
     const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
@@ -113,13 +118,13 @@ export class EquivalenceClass {
     const rates = this.#requestClass
       .nonInterruptible()
       .filter(({ priced }) => priced.pool.option === 'on-demand')
-      .map((p) => (p.priced.priceUsdPerHour * this.#requestClass.shares(p, this.#work.meanS).charged) / HOUR_S);
+      .map((p) => (p.priced.priceUsdPerHour * this.#requestClass.shares(p, this.#holding).ofNew) / HOUR_S);
     return rates.length === 0 ? null : Math.min(...rates);
   }
 
   #options(pool: ClassPool): Options {
     const { priced, places } = pool;
-    const shares = this.#requestClass.shares(pool, this.#work.meanS);
+    const shares = this.#requestClass.shares(pool, this.#holding);
     const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
     const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
@@ -134,12 +139,15 @@ export class EquivalenceClass {
             ? Math.max(price, priced.meanUsdPerHour(this.#work.meanS) ?? 0)
             : price
           : Math.min(price, capUsd(bid));
-      const rate = (paid * shares.charged) / HOUR_S;
+      const rate = (paid * shares.ofNew) / HOUR_S;
       if (last !== null && last.table === table && last.rate === rate) return last;
       const { outcome, safeFromS } = unhurriedOutcome(runtime, table, { ...terms, ...rates, rate });
       return (last = { outcome, safeFromS, table, rate });
     });
-    return { places, appraised, shares, rates };
+    const { runtimeS, ofNewS } = this.#holding;
+    const alone = runtimeS > 0 ? (shares.own * ofNewS) / runtimeS : 0;
+    const hurriedShares = { ...shares, ofNew: Math.max(shares.ofNew, alone) };
+    return { places, appraised, shares, hurriedShares, rates };
   }
 }
 

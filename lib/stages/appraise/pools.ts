@@ -1,13 +1,15 @@
 import { compareText } from '../../kernel/compare.ts';
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { plus, raw, rawOrNull, seconds, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { plus, raw, rawOrNull, seconds, secondsBetween, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import { type Bid, type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
 import { fits, KINDS, mostOfEach, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
-import { instanceParts, type Snapshot } from '../../domain/snapshot.ts';
+import type { Instance } from '../../domain/instance.ts';
+import { instanceParts, type InstanceView, type Snapshot } from '../../domain/snapshot.ts';
+import { paidForS } from '../../market/billing.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { readCurve, tabulate, type CurvePoint, type CurveTable } from './curve-table.ts';
 
@@ -38,7 +40,7 @@ export class PoolBook {
   readonly doubles = new Doubles();
   readonly #snapshot: Snapshot;
   readonly #priced: (PricedPool | undefined)[] = [];
-  readonly #mostFree = new Map<PoolId, Resources>();
+  readonly #rooms = new Map<PoolId, RoomInPool | null>();
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
     // Ids order pools, so that the order in the snapshot does not matter.
@@ -56,16 +58,32 @@ export class PoolBook {
     return instanceParts(this.#snapshot).takingTasks;
   }
 
-  /** False only if no instance of the pool can have room for a task, by the largest free amount of each resource. */
-  hasRoom(pool: PoolId, need: Resources): boolean {
+  /**
+   * Instances of the pool that may have room for a task. Null: none can, by the largest free amount of each resource.
+   */
+  roomFor(pool: PoolId, need: Resources): RoomInPool | null {
+    let room = this.#rooms.get(pool);
+    if (room === undefined) this.#rooms.set(pool, (room = this.#roomIn(pool)));
+    return room !== null && fits(need, room.mostFree) ? room : null;
+  }
+
+  #roomIn(pool: PoolId): RoomInPool | null {
     const there = instanceParts(this.#snapshot).takingTasks.get(pool);
-    if (there === undefined) return false;
-    let most = this.#mostFree.get(pool);
-    if (most === undefined) {
-      most = there.reduce((free, view) => mostOfEach(free, view.free), NO_RESOURCES);
-      this.#mostFree.set(pool, most);
-    }
-    return fits(need, most);
+    if (there === undefined) return null;
+    const paid = (of: readonly InstanceView[]): number | null =>
+      of.length === 0 ? null : Math.max(...of.map(({ instance }) => this.#paidForS(instance)));
+    const [empty = [], used = []] = [true, false].map((isEmpty) =>
+      there.filter(({ attempts }) => (attempts.length === 0) === isEmpty),
+    );
+    return {
+      mostFree: there.reduce((free, view) => mostOfEach(free, view.free), NO_RESOURCES),
+      emptyPaidS: paid(empty),
+      usedPaidS: paid(used),
+    };
+  }
+
+  #paidForS({ launchedMs }: Instance): number {
+    return launchedMs === null ? 0 : paidForS(Math.max(0, secondsBetween(launchedMs, this.nowMs)), this.config);
   }
 
   /** A pool with a quote. */
@@ -78,6 +96,15 @@ export class PoolBook {
     if (view === undefined || view.quote === null) throw new RangeError(`pool ${index} has no price`);
     return new PricedPool(view.pool, raw(view.quote), this);
   }
+}
+
+/** Room on the instances of a pool that take tasks. */
+export interface RoomInPool {
+  /** Largest free amount of each resource. */
+  readonly mostFree: Resources;
+  /** Longest time that is paid already, seconds: of instances without tasks, and of the others. Null: there is none. */
+  readonly emptyPaidS: number | null;
+  readonly usedPaidS: number | null;
 }
 
 /** Inputs to the prices of all pools of a cycle. */

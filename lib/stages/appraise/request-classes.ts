@@ -6,6 +6,7 @@ import { gt } from '../../kernel/units.ts';
 import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
 import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ClassDemand } from './demand.ts';
+import { LEAST_HELD, type Holding } from './holding.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
 /** A pool at a bid, for one request class. */
@@ -61,23 +62,31 @@ export interface RequestClass {
   readonly nonInterruptible: () => readonly ClassPool[];
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   readonly spot: (isRefunded: boolean) => Shortlist;
-  /**
-   * Share of an instance that a task with this running time pays for: its own share where an instance has room, else
-   * the share of a new instance.
-   */
-  readonly shares: (pool: ClassPool, runtimeS: number) => Shares;
+  /** Shares of an instance that a task pays for. */
+  readonly shares: (pool: ClassPool, holding: Holding) => Shares;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
 }
 
-/** Shares of an instance, each in (0, 1]. */
+/**
+ * Cost of a task over the price of the instance times the running time. Above 0; above 1 where more time is charged.
+ */
 export interface Shares {
   /** Dominant share of the task. */
   readonly own: number;
-  /** Paid share of a new instance. */
+  /** On a new instance. */
   readonly ofNew: number;
-  /** Share in the expected cost: `own` if an instance of the pool has room for it now, else `ofNew`. */
-  readonly charged: number;
+  /** In room on an instance of the pool. Null: none has room now. */
+  readonly inRoom: number | null;
 }
+
+/** The share where a task pays least. */
+export const leastShare = ({ ofNew, inRoom }: Shares): number => Math.min(ofNew, inRoom ?? Infinity);
+
+/**
+ * Least part of its own share that a task pays in room whose time is paid anyway: other work could use it, and a tie
+ * goes to the cheaper pool.
+ */
+const LEAST_IN_ROOM = 0.05;
 
 /** Spot pools that enter the full appraisal, the others only where the first ones do not do. */
 interface Shortlist {
@@ -175,11 +184,11 @@ export class RequestClassBook {
       }
     }
     const demand = this.#demand.classOf(fitting);
-    const shares = (pool: ClassPool, runtimeS: number): Shares => this.#shares(of.need, { demand, pool, runtimeS });
+    const shares = (pool: ClassPool, holding: Holding): Shares => this.#shares(of.need, { demand, pool, holding });
     const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
       priced.lowPriceUsdPerHour * share * (1 - preferred);
     // Lower bound of a task's price, whatever its running time.
-    const leastUsd = (p: ClassPool): number => lowUsd(p, shares(p, 0).charged);
+    const leastUsd = (p: ClassPool): number => lowUsd(p, leastShare(shares(p, LEAST_HELD)));
     const wholeUsd = (p: ClassPool): number => lowUsd(p, 1);
     const nonInterruptible = pools.filter(({ priced }) => priced.pool.option !== 'spot');
     const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');
@@ -209,11 +218,19 @@ export class RequestClassBook {
 
   #shares(
     need: Resources,
-    of: { readonly demand: ClassDemand; readonly pool: ClassPool; readonly runtimeS: number },
+    of: { readonly demand: ClassDemand; readonly pool: ClassPool; readonly holding: Holding },
   ): Shares {
     const { index, share, priced } = of.pool;
-    const ofNew = this.#demand.paidShare(of.demand, { pool: index, share }, of.runtimeS);
-    return { own: share, ofNew, charged: this.#book.hasRoom(priced.pool.id, need) ? share : ofNew };
+    const { runtimeS, ofNewS, besideS, aloneS } = of.holding;
+    const paid = (chargedS: number): number =>
+      this.#demand.paidShare(of.demand, { pool: index, share }, { runtimeS, chargedS });
+    const ofNew = paid(ofNewS);
+    const room = this.#book.roomFor(priced.pool.id, need);
+    if (room === null) return { own: share, ofNew, inRoom: null };
+    const beside = room.usedPaidS === null ? Infinity : fraction(besideS(room.usedPaidS), runtimeS) * share;
+    const alone = room.emptyPaidS === null ? Infinity : fraction(aloneS(room.emptyPaidS), runtimeS) * share;
+    const inRoom = Math.max(LEAST_IN_ROOM * share, Math.min(beside, alone));
+    return { own: share, ofNew, inRoom };
   }
 
   /**
@@ -243,6 +260,8 @@ export class RequestClassBook {
     };
   }
 }
+
+const fraction = (part: number, all: number): number => (all > 0 ? part / all : 0);
 
 const listOf = (cheapest: readonly ClassPool[]): Shortlist => ({
   cheapest,

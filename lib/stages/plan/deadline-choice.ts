@@ -34,6 +34,8 @@ interface Asking {
   readonly left: Distribution | null;
   readonly offers: readonly Offer[];
   readonly viewOf: (offer: Offer) => PoolView | undefined;
+  /** False where vCPUs are short: interrupted work may find no on-demand capacity in time. */
+  readonly canFlee: boolean;
 }
 
 /**
@@ -43,7 +45,9 @@ interface Asking {
 export function deadlineAnswer(asking: Asking, input: PlanInput): DeadlineAnswer | null {
   const { worth, left, group } = asking;
   if (worth.latestSafeStartMs === null || left === null) return null;
-  return lossOf(group.stage) > 0 ? answerByRisk(asking, input) : answerByProgram({ ...asking, left }, input);
+  if (lossOf(group.stage) > 0) return answerByRisk(asking, input);
+  // The program counts on on-demand in the end.
+  return asking.canFlee ? answerByProgram({ ...asking, left }, input) : null;
 }
 
 interface Seen {
@@ -74,7 +78,8 @@ function sidesOf({ group, viewOf }: Asking, offers: readonly Offer[], input: Pla
   if (spot.length === 0 || staying.length === 0) return null;
   const onDemandUsd = Math.min(...staying.map(({ offer }) => rateOf(offer)));
   const pools = new Set(spot.map(({ offer }) => offer.pool)).size;
-  const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), onDemandUsd);
+  const listUsd = Math.min(...staying.map(({ offer }) => raw(offer.priceUsdPerHour) * Math.min(1, offer.newShare)));
+  const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), listUsd);
   return { spot, staying, onDemandUsd, pools, lateUsd: price * Math.min(1, pools / group.count) };
 }
 
@@ -86,7 +91,8 @@ function answerByRisk(asking: Asking, input: PlanInput): DeadlineAnswer | null {
   const open = asking.offers.filter((offer) => offer.opens === undefined);
   const sides = sidesOf(asking, open, input);
   if (sides === null || sides.lateUsd === Infinity) return null;
-  const dollars = ({ offer }: Seen): number => offer.expectedCostUsd + offer.pLate * sides.lateUsd;
+  const late = ({ pLate, pInterrupted }: Offer): number => (asking.canFlee ? pLate : Math.min(1, pLate + pInterrupted));
+  const dollars = ({ offer }: Seen): number => offer.expectedCostUsd + late(offer) * sides.lateUsd;
   const onDemandUsd = Math.min(...sides.staying.map(dollars));
   const worthy = sides.spot.filter((of) => dollars(of) < onDemandUsd).map(({ offer }) => offer);
   const action = worthy.length > 0 ? 'spot' : 'on-demand';
@@ -124,12 +130,12 @@ function answerByProgram(asking: Asking & { readonly left: Distribution }, input
 
 const GUARDED: DeadlineAnswer = { take: 'on-demand', choice: null, wait: () => ({ lastsS: 0, thenUsd: 0 }) };
 
-const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.chargedShare;
+const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.newShare;
 
 /** Price now, or the expected mean until the work is done where that is higher: long work outlasts a low. */
 function expectedRate(offer: Offer, { pool, left }: { pool: Pool; left: Distribution }, input: PlanInput): number {
   const mean = input.forecasts.market.meanPrice?.(pool, seconds(meanS(left))) ?? null;
-  return Math.max(raw(offer.priceUsdPerHour), mean === null ? 0 : raw(mean)) * offer.chargedShare;
+  return Math.max(raw(offer.priceUsdPerHour), mean === null ? 0 : raw(mean)) * offer.newShare;
 }
 
 /**

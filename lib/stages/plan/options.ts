@@ -49,6 +49,8 @@ export interface PlannedOption {
   readonly netUsd: number;
   /** Slots that a task occupies from its start; >= 1. */
   readonly slots: number;
+  /** True if nothing is to be bought for it. */
+  readonly roomOnly?: boolean;
   /** The deadline program's answer, where the option waits for spot because of it. */
   readonly answer?: DeadlineAnswer;
 }
@@ -156,11 +158,11 @@ export function startOptions(group: PendingGroup, context: OptionContext): reado
   if (worth === undefined) return [];
   const offered = payableOffers(group, context);
   const left = leftToRun(group, context.input);
-  // Where vCPUs are short, on-demand may not be had when it is needed: the program counts on it.
-  const answer =
-    context.rules.asksProgram && context.canFlee
-      ? deadlineAnswer({ group, worth, left, offers: offered, viewOf: (o) => context.pools.get(o.pool) }, context.input)
-      : null;
+  const { canFlee, pools, input, rules } = context;
+  const viewOf = ({ pool }: Offer): PoolView | undefined => pools.get(pool);
+  const answer = rules.asksProgram
+    ? deadlineAnswer({ group, worth, left, offers: offered, viewOf, canFlee }, input)
+    : null;
   const of = { group, worth, left, offered };
   return answer === null ? optionsByRisk(of, context) : optionsByProgram({ ...of, answer }, context);
 }
@@ -214,7 +216,8 @@ function optionsByProgram(
     return context.slotMs.flatMap((startMs, slot) => staying.flatMap((offer) => make(offer, slot, startMs)));
   const inRoom = staying.filter((offer) => context.held.has(offer.pool));
   const spot = open.filter((offer) => isSpot(offer, context) && answer.spot?.includes(offer) !== false);
-  const options = [...inRoom, ...spot].flatMap((offer) => make(offer, 0, now));
+  const roomOnly = inRoom.flatMap((offer) => make(offer, 0, now)).map((option) => ({ ...option, roomOnly: true }));
+  const options: PlannedOption[] = [...roomOnly, ...spot.flatMap((offer) => make(offer, 0, now))];
   options.push(...inHeldRoom(offered, make, context));
   context.slotMs.forEach((startMs, slot) => {
     if (slot === 0 || isGuarded(worth, startMs, context.input.config.cyclePeriodS)) return;
@@ -302,7 +305,7 @@ function expectedLifeS({ pInterrupted, expectedDurationS }: Offer, left: Distrib
   return p < 1e-6 ? leftS : (leftS * p) / -Math.log1p(-p);
 }
 
-const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.chargedShare;
+const rateOf = (offer: Offer): number => raw(offer.priceUsdPerHour) * offer.newShare;
 const cheapestRate = (offers: readonly Offer[]): number =>
   offers.reduce((least, offer) => Math.min(least, rateOf(offer)), Infinity);
 

@@ -221,30 +221,31 @@ function choicesOf(group: PendingGroup, index: number, options: readonly Planned
 }
 
 /**
- * Saving of a task against its option's cost, US dollars; may be negative. In free room it pays its own share of the
- * instance; of a new one also the unused part.
+ * Saving of a task against its option's cost, US dollars; may be negative. In free room it pays at most its own
+ * share of the instance; of a new one also the unused part.
  */
 function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { capacity }: Build): number {
-  const { share, newShare, chargedShare } = option.offer;
-  if (!(chargedShare > 0)) return 0;
+  const { roomShare, newShare } = option.offer;
   // An idle instance is released before a later slot, or held for it: either costs the whole instance, as a new one
   // does.
   const isNew = name === 'new' || (option.slot > 0 && capacity.rooms.get(pool.id)?.stays() !== true);
-  if (isNew) return (1 - newShare / chargedShare) * option.costUsd;
-  if (option.slot > 0) return 0;
-  return (1 - share / chargedShare) * option.costUsd + (ROOM_CREDIT * option.costUsd * share) / chargedShare;
+  if (isNew || !(newShare > 0)) return 0;
+  const credit = option.slot > 0 ? 0 : ROOM_CREDIT;
+  return (1 - ((1 - credit) * roomShare) / newShare) * option.costUsd;
 }
 
 function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
   const { capacity, context, rows } = build;
   const { pool, option, slots } = planned;
-  const budget: readonly Draw[] = build.context.leftUsd.has(group.job)
-    ? [{ partition: budgetOf(group.job), perUnit: [option.costUsd] }]
-    : [];
+  const { share, roomShare, newShare } = option.offer;
+  // In room that is paid anyway a task costs others nothing, but its job bears its share.
+  const borne = { room: newShare > 0 ? Math.max(share, roomShare) / newShare : 1, new: 1 };
+  const isLimited = build.context.leftUsd.has(group.job);
   const members: ChoiceMember[] = [];
   const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
     if (atMost < 1) return;
-    const use = rows.use([draw, ...budget], option.slot, option.slot + slots);
+    const budget: Draw = { partition: budgetOf(group.job), perUnit: [option.costUsd * borne[name]] };
+    const use = rows.use(isLimited ? [draw, budget] : [draw], option.slot, option.slot + slots);
     members.push({ name, use, atMost: Math.min(group.count, atMost) });
   };
   const room = capacity.rooms.get(pool.id);
@@ -255,7 +256,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   const perMachine = countFits(group.need, pool.type.capacity);
   const machineMilliCpu = milliCpuOf(pool);
   const view = context.pools.get(pool.id);
-  const buyable = option.slot > 0 || (view?.open === true && view.quote !== null);
+  const buyable = planned.roomOnly !== true && (option.slot > 0 || (view?.open === true && view.quote !== null));
   if (buyable && perMachine >= 1) {
     const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
     // A group that is no gang uses any part. Of a gang nothing would run while the first of its instances are paid for.

@@ -20,6 +20,7 @@ import { compareText } from '../../kernel/compare.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import { isPositive, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Instance } from '../../domain/instance.ts';
 import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
@@ -71,6 +72,8 @@ export const shortTasksQueue: QueuePolicy = (input) => {
   return { leftovers: bought, forSlotReuse, untold };
 };
 
+const HOUR_S = 3600;
+
 const NONE: Queued['forSlotReuse'] = new Map();
 
 /** Without a lower bound, reuses of zero length would never end. */
@@ -85,6 +88,8 @@ interface Waiting {
   /** Time until a slot bought now is up. */
   readonly startS: number;
   readonly reuseS: number;
+  /** Longest wait without a deadline; the longest reuse of a slot. */
+  readonly withinS: number;
   readonly patienceS: number;
   /** Latest start of its last reuse of a held slot, from now. */
   readonly latestS: number;
@@ -96,14 +101,23 @@ function waitingOf(leftover: Waiting['leftover'], input: QueueInput): Waiting | 
   const startS = raw(option.offer.startDelayS);
   const reuseS = reuseSOf(group, input);
   const worth = input.worths.groups.get(group.id);
-  if (worth === undefined || group.stage.gang || reuseS > startS) return null;
+  if (worth === undefined || group.stage.gang) return null;
   const { latestSafeStartMs } = worth;
+  const withinS = latestSafeStartMs === null ? usualPatienceS(startS, reuseS, input.config) : startS;
+  if (reuseS > withinS) return null;
   const slackS = latestSafeStartMs === null ? Infinity : secondsBetween(input.snapshot.nowMs, latestSafeStartMs);
-  const patienceS = Math.max(0, Math.min(startS, slackS / 2));
+  const patienceS = Math.max(0, Math.min(withinS, slackS / 2));
   const latestS = slackS > 0 ? startS + patienceS : startS / 2;
   const onSpot = isSpotPool(option.offer.pool);
-  return { leftover, need: vector(group.need), onSpot, startS, reuseS, patienceS, latestS };
+  return { leftover, need: vector(group.need), onSpot, startS, reuseS, withinS, patienceS, latestS };
 }
+
+/**
+ * Time for which a task waits for a reuse rather than on a new instance: as long as that takes to start, or, under
+ * billing by the hour, while a reuse ends within the hour that a new instance would be paid for.
+ */
+const usualPatienceS = (startS: number, reuseS: number, { billing }: Pick<SchedulerConfig, 'billing'>): number =>
+  billing === 'per-hour' ? Math.max(startS, HOUR_S - startS - reuseS) : startS;
 
 /** Mean time of one reuse; the mean, because many are added up. */
 function reuseSOf(group: PendingGroup, { forecasts, config }: QueueInput): number {
@@ -187,7 +201,7 @@ function timesIn(need: readonly number[], place: readonly number[]): number {
 /** Slots held on instances that take tasks, by short tasks that run there or start in this cycle. */
 function placesHeld(input: QueueInput, waiting: readonly Waiting[]): HeldPlaces {
   const { snapshot, placements, leftOf, preempted, config } = input;
-  const shortS = waiting.reduce((most, w) => Math.max(most, w.startS), 0);
+  const shortS = waiting.reduce((most, w) => Math.max(most, w.withinS), 0);
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const reuses = new Map<GroupId, number>();
   const given = Map.groupBy(placements, (p) => p.on);

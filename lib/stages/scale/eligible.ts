@@ -53,5 +53,5 @@ export function effectiveUsdPerHour(offer: Offer, leftover: Leftover, config: Sc
   const net = offer.expectedCostUsd - (offer.preferenceUsd ?? 0);
   // Start-up is paid once per instance, so it weighs most for short work.
   const startUp = (raw(offer.priceUsdPerHour) * config.startDelayMeanS) / 3600 / hours;
-  return Math.max(net / (offer.chargedShare * hours) + startUp, 1e-6);
+  return Math.max(net / (offer.newShare * hours) + startUp, 1e-6);
 }

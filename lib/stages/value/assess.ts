@@ -11,12 +11,13 @@ import {
   type Seconds,
 } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { mean, type Distribution, meanS } from '../../domain/distribution.ts';
+import { mean, type Distribution } from '../../domain/distribution.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
+import { chargedAloneS } from '../../market/billing.ts';
 import type { ValuePolicy, Worths } from '../../policy/contracts.ts';
 import { slot } from '../../policy/memory.ts';
 import { stageDurationS, stageGraph, wavesBefore, type StageSize } from './critical-path.ts';
@@ -208,13 +209,13 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
   return stages;
 }
 
-function openStages({ job, runtimes, prices }: JobContext): OpenStage[] {
+function openStages({ job, runtimes, prices, config }: JobContext): OpenStage[] {
   return job.spec.stages.flatMap((spec: StageSpec, i) => {
     const progress = job.stages[i];
     const tasks = spec.tasks - (progress?.succeeded ?? 0);
     const runtime = runtimes[i];
     if (tasks <= 0 || runtime === undefined) return [];
-    const taskUsd = Math.max((prices(spec) * meanS(runtime)) / 3600, MIN_TASK_USD);
+    const taskUsd = Math.max((prices(spec) * chargedAloneS(runtime, config)) / 3600, MIN_TASK_USD);
     const { name, dependsOn, resources } = spec;
     return [{ name, dependsOn, tasks, total: spec.tasks, runtime, cpu: resources.cpu, taskUsd }];
   });

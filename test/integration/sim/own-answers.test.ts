@@ -216,7 +216,7 @@ const SPOILED: Readonly<Record<string, readonly string[]>> = {
   propose: ['.entry.running', '.entry.view'],
   begin: ['.moves.entry', '.worths.value', '.groups.value', '.offers.value.offers.entry.share'],
   plan: ['.starts.entry.count', '.preemptions.entry.attempt', '.waits.entry.why', '.solve.gap'],
-  order: ['.placements.entry.task.index', '.reserved.entry.on', '.needed.entry'],
+  order: ['.placements.entry.task.index', '.reserved', '.needed.entry'],
   place: ['.entry.task', '.entry.on'],
   queue: ['.leftovers.entry.group', '.leftovers.entry.count', '.leftovers.entry.runtimeS'],
   speculate: ['.entry.of', '.entry.to.bid', '.entry.attempts'],

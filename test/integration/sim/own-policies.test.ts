@@ -320,7 +320,8 @@ it('a policy that wraps one inherits where it buys: work is planned there alone'
   });
   const bought = unwrapped.events.filter((e) => e.type === 'instance-requested').length;
   expect(await launches(true)).toEqual({ done: 4, launches: bought });
-  expect((await launches(false)).done).toBeLessThan(4);
+  // Else it is planned on spot, where nothing is bought: instances for it are given back by the next plans.
+  expect((await launches(false)).launches).toBeGreaterThan(2 * bought);
 });
 
 it('a policy that wraps one without its questions may not ask them, and is told so', async () => {

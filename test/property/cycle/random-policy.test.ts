@@ -118,7 +118,7 @@ it('random legal policies of all stages break no invariant of the cycle', async 
         seen.finished += late ? 0 : 1;
       },
     ),
-    { seed: 20260520, numRuns: 25, endOnFailure: true },
+    { seed: 20260520, numRuns: 30, endOnFailure: true },
   );
   const { types, ...counts } = seen;
   expect([...types].sort()).toEqual(['c5.2xlarge', 'c5.xlarge', 'r5.large']);

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { groupId } from '../../../../lib/kernel/ids.ts';
-import { raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
+import { epochMs, raw, seconds, usdPerHour } from '../../../../lib/kernel/units.ts';
 import { certain, distribution } from '../../../../lib/domain/distribution.ts';
 import { appraise } from '../../../../lib/stages/appraise/appraise.ts';
 import { lossOf } from '../../../../lib/policy/work-left.ts';
@@ -13,7 +13,9 @@ import {
   curve,
   exponential,
   group,
+  instance,
   market,
+  NOW,
   pool,
   resources,
   view,
@@ -66,9 +68,50 @@ describe('appraisal', () => {
       runtime: () => certain(seconds(7200)),
     });
     const od = offers.find((o) => o.pool === 'm5.large/b/on-demand');
-    expect(od).toMatchObject({ share: 0.5, newShare: 0.5, chargedShare: 0.5 });
+    expect(od).toMatchObject({ share: 0.5, newShare: 0.5 });
     expect(od?.expectedCostUsd).toBeCloseTo(0.5 * 0.09 * 2, 12);
     expect(od).toMatchObject({ pInterrupted: 0, pLate: 0, bid: 'uncapped' });
+  });
+
+  describe('under billing by the hour', () => {
+    const hourly = { billing: 'per-hour' } as const;
+    const TEN_MINUTES = 600;
+    const onDemandOf = (facts: Partial<WorldFacts>, over = {}) => {
+      const groups = facts.groups ?? [group({ id: 'g', need: resources(1, 1), class: 'best-effort' })];
+      const { offers } = offersOf(
+        { runtime: () => certain(seconds(TEN_MINUTES)), worth: () => worth(null), ...facts, groups },
+        { ...hourly, ...over },
+      );
+      const offer = offers.find((o) => o.pool === 'm5.large/b/on-demand');
+      if (offer === undefined) throw new Error('on-demand is always offered');
+      return offer;
+    };
+
+    it('charges a task alone all of the hour that it begins', () => {
+      expect(onDemandOf({}).expectedCostUsd).toBeCloseTo(0.09, 12);
+      expect(onDemandOf({ runtime: () => certain(seconds(3550)) }).expectedCostUsd).toBeCloseTo(2 * 0.09, 12);
+      expect(onDemandOf({}, { billing: 'per-second' }).expectedCostUsd).toBeCloseTo(0.09 / 6, 12);
+    });
+
+    it('divides the hour among waiting tasks that may use it one after the other', () => {
+      const groups = [group({ id: 'g', need: resources(1, 1), class: 'best-effort', count: 12 })];
+      expect(onDemandOf({ groups }).expectedCostUsd).toBeCloseTo(0.09 / 12, 12);
+    });
+
+    it('charges tasks with a deadline an hour of their place each, for they start together', () => {
+      const groups = [group({ id: 'g', need: resources(1, 1), count: 12 })];
+      expect(onDemandOf({ groups, worth: () => worth(36_000) }).expectedCostUsd).toBeCloseTo(0.09 / 2, 12);
+    });
+
+    it('knows the time that is paid anyway', () => {
+      const paidFor = (minutes: number) => ({ launchedMs: epochMs(raw(NOW) - (60 - minutes) * 60_000) });
+      const b = pool({ zone: 'b', option: 'on-demand', onDemand: 0.09 });
+      const inRoom = (minutes: number): number =>
+        onDemandOf({ instances: [instance('i', b, paidFor(minutes))] }).roomShare;
+      // Half of an instance for ten minutes: free but for a token, or an hour more.
+      expect(inRoom(30)).toBeCloseTo(0.05 * 0.5, 12);
+      expect(inRoom(5)).toBeCloseTo(0.5 * 6, 12);
+    });
   });
 
   it('charges a task without company the whole instance, and so does not take a large one for it', () => {
@@ -81,7 +124,7 @@ describe('appraisal', () => {
     const need = resources(1, 1);
     const alone = offersOf({ pools, groups: [group({ id: 'g', need })], runtime: () => certain(seconds(7200)) });
     const od = alone.offers.find((o) => o.pool === 'm5.large/b/on-demand');
-    expect(od).toMatchObject({ share: 0.5, newShare: 1, chargedShare: 1 });
+    expect(od).toMatchObject({ share: 0.5, newShare: 1 });
     expect(alone.offers[0]?.pool).toBe('m5.large/b/on-demand');
     // Short tasks beside it use the large instance for a minute of its two hours.
     const short = group({ id: 'short', need, count: 500 });

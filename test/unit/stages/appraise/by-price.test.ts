@@ -39,7 +39,7 @@ describe('pools by price', () => {
   it('come with the lowest price of an instance first, on-demand and spot alike', () => {
     const { offers, considered } = offersOf({});
     expect(offers.map((o) => o.pool)).toEqual([cheap, dear, onDemand].map((v) => v.pool.id));
-    expect(offers[0]).toMatchObject({ bid: 'uncapped', share: 0.5, chargedShare: 0.5, pInterrupted: 0, pLate: 0 });
+    expect(offers[0]).toMatchObject({ bid: 'uncapped', share: 0.5, newShare: 0.5, pInterrupted: 0, pLate: 0 });
     expect(offers[0]?.expectedCostUsd).toBeCloseTo(0.5 * 0.03, 12);
     expect(considered.map((c) => c.verdict)).toEqual([
       'best: lowest price now',

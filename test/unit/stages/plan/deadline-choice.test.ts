@@ -34,7 +34,7 @@ function scene(waiting: Waiting, refusals: number, world: Handmade = {}): PlanIn
   return { ...input, snapshot: { ...input.snapshot, pools } };
 }
 
-function answer(input: PlanInput, runtime = certain(seconds(10 * HOUR_S))): DeadlineAnswer | null {
+function answer(input: PlanInput, runtime = certain(seconds(10 * HOUR_S)), canFlee = true): DeadlineAnswer | null {
   const [group] = input.snapshot.groups;
   return deadlineAnswer(
     {
@@ -43,6 +43,7 @@ function answer(input: PlanInput, runtime = certain(seconds(10 * HOUR_S))): Dead
       left: runtime,
       offers: input.offers.get(groupId('long'))?.offers ?? [],
       viewOf: (offer) => input.snapshot.pools.find((view) => view.pool.id === offer.pool),
+      canFlee,
     },
     input,
   );
@@ -113,6 +114,16 @@ describe('a task with a deadline', () => {
     expect(risky(0.01, 0.02)).toBe('on-demand');
     expect(risky(0.1, 0.02)).toBe('spot');
     expect(risky(0, 0)).toBeUndefined();
+  });
+
+  it('counts on no flight where vCPUs are short: an interruption is then lateness', () => {
+    const take = (pInterrupted: number, canFlee: boolean, stage: Waiting['stage'] = {}): string | undefined => {
+      const of = long(0.01, { stage, pLate: 0.001, deadlineS: 11 * HOUR_S });
+      return answer(scene(of, 0, { pInterrupted, config: { lateBudget: 0.01 } }), undefined, canFlee)?.take;
+    };
+    expect([take(0.05, true), take(0.05, false), take(0.005, false)]).toEqual(['spot', 'on-demand', 'spot']);
+    // The program plans its own flight.
+    expect(take(0.05, false, SAVES)).toBeUndefined();
   });
 
   it('takes tasks that start together in one pool for one risk', () => {

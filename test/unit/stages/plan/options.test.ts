@@ -291,8 +291,8 @@ describe('waiting for a pool in back-off with a deadline', () => {
   });
 
   it('compares what a task pays: three quarters of a spot machine are dearer than a quarter that stays', () => {
-    expect(waits({ safeS: 400, ...short, spot: { chargedShare: 0.75 } })).toBe(false);
-    expect(waits({ safeS: 400, ...short, spot: { chargedShare: 0.5 } })).toBe(true);
+    expect(waits({ safeS: 400, ...short, spot: { newShare: 0.75 } })).toBe(false);
+    expect(waits({ safeS: 400, ...short, spot: { newShare: 0.5 } })).toBe(true);
   });
 
   it('is a bet on a short outage', () => {

@@ -49,10 +49,12 @@ interface Scene {
   /** Tasks that the vCPU limit keeps from starting, by group. */
   readonly behind?: Readonly<Record<string, number>>;
   readonly turnoverS?: number;
+  readonly billing?: 'per-hour' | 'per-second';
 }
 
 function queued(scene: Scene, policy = shortTasksQueue): Queued {
   const { wanted, instances = [], placements = [], leftS = 3, preempted = new Set(), turnoverS = 5 } = scene;
+  const { billing = 'per-second' } = scene;
   const behind = new Map(Object.entries(scene.behind ?? {}).map(([id, tasks]) => [groupId(id), tasks]));
   const of = new Map(wanted.map((w) => [w.id, w]));
   const wantedBy = ({ id }: PendingGroup): Wanted => of.get(id) as Wanted;
@@ -79,7 +81,14 @@ function queued(scene: Scene, policy = shortTasksQueue): Queued {
     return { group: g, option, count: g.count, runtimeS: seconds(runtimeS), inPool };
   });
   const input = { ...context, offers: new Map(), leftOf: () => seconds(leftS), leftovers };
-  return policy({ ...input, placements, preempted, behind, unknownAs: () => null, config: config({ turnoverS }) });
+  return policy({
+    ...input,
+    placements,
+    preempted,
+    behind,
+    unknownAs: () => null,
+    config: config({ turnoverS, billing }),
+  });
 }
 
 /** An instance on which so many tasks of 1 vCPU run. */
@@ -109,6 +118,16 @@ describe('short tasks that found no room', () => {
     expect([places(bought), waits(bought)]).toEqual([{ a: 20 }, { a: 180 }]);
     expect(places(queued({ wanted: [{ id: 'a', tasks: 201 }] }))).toEqual({ a: 21 });
     expect(places(queued({ wanted: [{ id: 'a', tasks: 7 }] }))).toEqual({ a: 1 });
+  });
+
+  it('wait for the rest of a paid hour if they have no deadline', () => {
+    // A reuse takes ten minutes. The first is done after 95 s + 600 s; four more end within the hour.
+    const wanted = { id: 'a', tasks: 40, runtimeS: 595 };
+    expect(places(queued({ wanted: [wanted], billing: 'per-hour' }))).toEqual({ a: 8 });
+    expect(places(queued({ wanted: [wanted] }))).toEqual({ a: 40 });
+    expect(places(queued({ wanted: [{ ...wanted, slackS: 36_000 }], billing: 'per-hour' }))).toEqual({ a: 40 });
+    // Two of half an hour do not fit into one hour after the start.
+    expect(places(queued({ wanted: [{ ...wanted, runtimeS: 1795 }], billing: 'per-hour' }))).toEqual({ a: 40 });
   });
 
   it('are bought for one by one by the baseline, and where a turn is longer than a start, and in a gang', () => {

@@ -4,7 +4,16 @@ import { epochMs, raw } from '../../../../lib/kernel/units.ts';
 import type { Instance } from '../../../../lib/domain/instance.ts';
 import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
 import { releaseIdle } from '../../../../lib/stages/scale/release.ts';
-import { config, instance, NOW, pool, world } from '../../../support/decision-world.ts';
+import {
+  config,
+  group,
+  instance,
+  NOW,
+  pool,
+  resources,
+  world,
+  type GroupFacts,
+} from '../../../support/decision-world.ts';
 
 const launched = (secondsAgo: number): Partial<Instance> => ({ launchedMs: epochMs(raw(NOW) - secondsAgo * 1000) });
 const released = (over: Partial<Instance>, settings = {}, used: readonly string[] = []) =>
@@ -42,6 +51,19 @@ describe('release', () => {
     expect(released(launched(3540), hourly)).toBe(true);
     expect(released(launched(3600), hourly)).toBe(false);
     expect(released(launched(2 * 3600 - 80), hourly)).toBe(true);
+  });
+
+  it('keeps a starting instance for work with a deadline that may run there', () => {
+    const kept = (facts: Partial<GroupFacts>, state: Instance['state'] = 'starting'): boolean => {
+      const instances = [instance('i', pool(), { ...launched(100), state })];
+      const { snapshot } = world({ pools: [], instances, groups: [group({ id: 'g', ...facts })] });
+      return releaseIdle({ snapshot, used: new Set(), config: config() }).length === 0;
+    };
+    expect(kept({ class: 'deadline' })).toBe(true);
+    expect(kept({ class: 'deadline' }, 'ready')).toBe(false);
+    expect(kept({ class: 'best-effort' })).toBe(false);
+    expect(kept({ class: 'deadline', need: resources(64, 8) })).toBe(false);
+    expect(kept({ class: 'deadline', stage: { constraints: { purchaseOptions: ['on-demand'] } } })).toBe(false);
   });
 
   it('says why, by id, whatever the order of the instances', () => {

@@ -33,6 +33,7 @@ interface Scene {
   readonly vcpus?: number;
   readonly on?: Pool;
   readonly policy?: ValuePolicy;
+  readonly settings?: Partial<typeof config>;
 }
 
 function evaluate(scene: Scene) {
@@ -54,7 +55,13 @@ function evaluate(scene: Scene) {
     ),
     market: { interruption: never, expectedPrice: never, correlation: never },
   };
-  return policy({ snapshot: now, forecasts, config, memory: new DecisionMemory(), beliefs: NO_BELIEFS });
+  return policy({
+    snapshot: now,
+    forecasts,
+    config: { ...config, ...scene.settings },
+    memory: new DecisionMemory(),
+    beliefs: NO_BELIEFS,
+  });
 }
 
 function never(): never {
@@ -135,6 +142,15 @@ describe('utilities', () => {
     const urgent = worthAt(one({ of: deadlineJob([stage()]) }).curve, at(0));
     const relaxed = worthAt(one({ of: bestEffort([stage()]) }).curve, at(0));
     expect(urgent / relaxed).toBeCloseTo(1000, 6);
+  });
+
+  it('count all of a started hour where that is charged, so that a minute of work is worth its hour', () => {
+    const runtimes = { main: certain(seconds(60)) };
+    const of = bestEffort([stage()]);
+    const worthIn = (over: Partial<typeof config>): number =>
+      worthAt(one({ of, runtimes, settings: over }).curve, at(10 * 86_400));
+    expect(worthIn({})).toBeCloseTo((1.25 * 0.16) / 60, 9);
+    expect(worthIn({ billing: 'per-hour' })).toBeCloseTo(1.25 * 0.16, 9);
   });
 
   it('let best-effort worth fall slowly and never below what on-demand costs', () => {

@@ -3,6 +3,7 @@ import type { AttemptId } from '../../kernel/ids.ts';
 import type { Allotment, SolveReport } from '../../domain/plan.ts';
 import { tasksBy, type Selection } from './fill.ts';
 import { usdText, type Choice, type Problem } from './problem.ts';
+import type { PlannedOption } from './options.ts';
 import { waitsOf } from './waits.ts';
 
 type Start = Allotment['starts'][number];
@@ -36,7 +37,18 @@ function reasonOf(problem: Problem, choice: Choice): string {
   const risk =
     pool.option === 'spot' ? `, interrupted with probability ${percent(offer.pInterrupted)}` : ', not interruptible';
   const late = problem.groups[choice.group]?.group.class === 'deadline' ? `, late with ${percent(offer.pLate)}` : '';
-  return `a task is worth ${usdText(option.worthUsd)} and costs ${usdText(option.costUsd)} on ${offer.pool}${risk}${late}`;
+  const costs = `a task is worth ${usdText(option.worthUsd)} and costs ${usdText(option.costUsd)} on ${offer.pool}`;
+  return `${costs}${risk}${late}${weighedText(choice.planned)}`;
+}
+
+/** Dollars of the deadline's answer: what spot risks, and what on-demand would cost. */
+function weighedText({ answer, option: { offer } }: PlannedOption): string {
+  if (answer === undefined || answer.choice === null || answer.take !== 'spot') return '';
+  const { spotUsd, onDemandUsd } = answer.choice;
+  const riskUsd = answer.spot?.get(offer);
+  return riskUsd === undefined
+    ? `; to the end spot is expected to cost ${usdText(spotUsd)} and on-demand ${usdText(onDemandUsd)}, lateness included`
+    : `; it risks ${usdText(riskUsd)} of lateness, and on-demand would cost ${usdText(onDemandUsd)}, its own risk included`;
 }
 
 /**

@@ -20,8 +20,8 @@ import { REFUSED_FOR_MS } from '../../market/features/capacity-features.ts';
 /** What a group does now, with what each way is expected to cost to the end, US dollars per task. */
 export interface DeadlineAnswer {
   readonly take: 'spot' | 'on-demand' | 'wait';
-  /** Spot offers that are worth their risk; absent: all. */
-  readonly spot?: readonly Offer[];
+  /** Spot offers that are worth their risk, with that risk of lateness in US dollars per task; absent: all. */
+  readonly spot?: ReadonlyMap<Offer, number>;
   /** Null at the last safe start, where nothing is weighed any more. */
   readonly choice: Choice | null;
   /** Time that a wait lasts if no spot comes, seconds, and the cost of on-demand then. Worked out when read. */
@@ -92,10 +92,13 @@ function answerByRisk(asking: Asking, input: PlanInput): DeadlineAnswer | null {
   const sides = sidesOf(asking, open, input);
   if (sides === null || sides.lateUsd === Infinity) return null;
   const late = ({ pLate, pInterrupted }: Offer): number => (asking.canFlee ? pLate : Math.min(1, pLate + pInterrupted));
-  const dollars = ({ offer }: Seen): number => offer.expectedCostUsd + late(offer) * sides.lateUsd;
+  const riskUsd = (offer: Offer): number => late(offer) * sides.lateUsd;
+  const dollars = ({ offer }: Seen): number => offer.expectedCostUsd + riskUsd(offer);
   const onDemandUsd = Math.min(...sides.staying.map(dollars));
-  const worthy = sides.spot.filter((of) => dollars(of) < onDemandUsd).map(({ offer }) => offer);
-  const action = worthy.length > 0 ? 'spot' : 'on-demand';
+  const worthy = new Map(
+    sides.spot.filter((of) => dollars(of) < onDemandUsd).map(({ offer }) => [offer, riskUsd(offer)] as const),
+  );
+  const action = worthy.size > 0 ? 'spot' : 'on-demand';
   const choice = { action, stayUsd: Infinity, spotUsd: Math.min(...sides.spot.map(dollars)), onDemandUsd } as const;
   return { take: action, spot: worthy, choice, wait: () => ({ lastsS: 0, thenUsd: onDemandUsd }) };
 }

@@ -51,7 +51,7 @@ export interface PlannedOption {
   readonly slots: number;
   /** True if nothing is to be bought for it. */
   readonly roomOnly?: boolean;
-  /** The deadline program's answer, where the option waits for spot because of it. */
+  /** The answer in dollars that the option follows: a start on spot now, or a wait for it. */
   readonly answer?: DeadlineAnswer;
 }
 
@@ -215,9 +215,10 @@ function optionsByProgram(
   if (answer.take === 'on-demand')
     return context.slotMs.flatMap((startMs, slot) => staying.flatMap((offer) => make(offer, slot, startMs)));
   const inRoom = staying.filter((offer) => context.held.has(offer.pool));
-  const spot = open.filter((offer) => isSpot(offer, context) && answer.spot?.includes(offer) !== false);
+  const spot = open.filter((offer) => isSpot(offer, context) && answer.spot?.has(offer) !== false);
   const roomOnly = inRoom.flatMap((offer) => make(offer, 0, now)).map((option) => ({ ...option, roomOnly: true }));
-  const options: PlannedOption[] = [...roomOnly, ...spot.flatMap((offer) => make(offer, 0, now))];
+  const weighed = spot.flatMap((offer) => make(offer, 0, now)).map((option) => ({ ...option, answer }));
+  const options: PlannedOption[] = [...roomOnly, ...weighed];
   options.push(...inHeldRoom(offered, make, context));
   context.slotMs.forEach((startMs, slot) => {
     if (slot === 0 || isGuarded(worth, startMs, context.input.config.cyclePeriodS)) return;

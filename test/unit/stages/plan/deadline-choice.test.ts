@@ -139,6 +139,18 @@ describe('a task with a deadline', () => {
     expect(waits.map((w) => w.detail).join()).not.toContain('waiting is expected to cost');
   });
 
+  it('says in dollars what a start on spot risks, and what on-demand would cost', async () => {
+    const reasonOf = async (of: Waiting, world: Handmade): Promise<string | undefined> =>
+      (await greedyPlan(scene(of, 0, world), null)).starts[0]?.reason;
+    // Ten hours on on-demand are 2 USD, so that a late job costs 2 / (2 x 1 %) = 100 USD; 1 % of that is at risk.
+    const risky = long(0.01, { stage: {}, pLate: 0.01, deadlineS: 11 * HOUR_S });
+    const why = await reasonOf(risky, { config: { lateBudget: 0.01 } });
+    expect(why).toContain('it risks $1.00 of lateness, and on-demand would cost $2.00, its own risk included');
+    expect(await reasonOf(long(5), MEET)).toMatch(
+      /to the end spot is expected to cost \$[\d.]+ and on-demand \$[\d.]+, lateness included/,
+    );
+  });
+
   it('says what waiting risks, and until when', async () => {
     const { waits, starts } = await greedyPlan(scene(long(5), 1, MEET), null);
     expect(starts).toEqual([]);

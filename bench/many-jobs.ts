@@ -1,7 +1,7 @@
 /**
  * Many jobs with deadlines at once, on the spot prices of 2016 and of 2021: cost and misses of each preset.
  *   node bench/many-jobs.ts [--part report|tune] [--markets 2016,2021] [--last-share 0.2] [--windows 4] [--jobs 32]
- *   [--presets a,b@FORECAST] [--seed 1] [--parts] [--json FILE]
+ *   [--presets a,b@FORECAST] [--known cold|guessed|warm] [--seed 1] [--parts] [--json FILE]
  * needs EBB_DATA_DIR (default ../shared/data) with spot-prices-us-east-1-2016 and -2021.
  *
  * A window is the time in which the jobs of one synthetic workload arrive; windows are spread evenly over the market
@@ -9,7 +9,8 @@
  * report on its middle, with other seeds: nothing was chosen by looking at the latter. All jobs have a deadline, with
  * slack as in JamaisVu's EXP1 (20 to 80 %, table 3); tasks save their state every ten minutes. The market is cut down
  * to a few common types, each in all its zones, so that a simulation takes seconds. 2016 is billed by the hour, 2021 by
- * the second. Running times are learned as the jobs end.
+ * the second. Running times are learned as the jobs end. `--known guessed` tells them within 25 %; with `--known warm` the
+ * runs of 600 earlier jobs of the same workload are known.
  *
  * `ebbtide@model` is a preset under another forecast of interruptions (docs/forecast.md: `history`, `model`, a version,
  * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen
@@ -43,9 +44,10 @@ import { referencesOf } from '../lib/drivers/sim/reference/references.ts';
 import type { Estimate } from '../lib/report/bootstrap.ts';
 import type { References } from '../lib/report/outcome.ts';
 import { simulate } from '../lib/drivers/sim/simulation.ts';
-import { openWorkload } from '../lib/workload/open.ts';
 import type { WorkloadJob } from '../lib/workload/workload.ts';
 import { forecastOf } from '../lib/cli/simulation/compose-simulation.ts';
+import { divided, guessed, jobsOf } from './default/jobs.ts';
+import { earlierRuns } from './default/runner.ts';
 import { PARTS_HEADER, PartsTally, partsText, sumOf, type CostParts } from './cost-parts.ts';
 import { clusterRatio, fractionText } from './intervals.ts';
 
@@ -83,6 +85,7 @@ const { values: options } = parseArgs({
     windows: { type: 'string', default: '4' },
     jobs: { type: 'string', default: '32' },
     presets: { type: 'string', default: PRESETS.join(',') },
+    known: { type: 'string', default: 'cold' },
     seed: { type: 'string', default: '1' },
     parts: { type: 'boolean', default: false },
     json: { type: 'string' },
@@ -118,15 +121,25 @@ function cutDown(trace: MarketTrace, types: readonly string[]): MarketTrace {
   };
 }
 
-async function jobsOf(seed: number): Promise<readonly WorkloadJob[]> {
-  const workload = await openWorkload(`synthetic:jobs=${options.jobs},perHour=${PER_HOUR},${SHAPE}`, {
-    seed,
-    checkpointEveryS: CHECKPOINT_S,
-    deadlines: { share: 1 },
-  });
-  const jobs: WorkloadJob[] = [];
-  for await (const job of workload.jobs()) jobs.push(job);
-  return jobs;
+/** What is known of running times. */
+const KNOWN: readonly string[] = ['cold', 'guessed', 'warm'];
+/** Earlier jobs of a warm run, and the error of guesses. */
+const EARLIER = 600;
+const GUESS_ERROR = 0.25;
+
+interface Work {
+  readonly jobs: readonly WorkloadJob[];
+  readonly earlier: readonly WorkloadJob[];
+}
+
+async function workOf(seed: number): Promise<Work> {
+  const last = Number(options.jobs);
+  const all = await jobsOf(
+    `synthetic:jobs=${options.known === 'warm' ? EARLIER + last : last},perHour=${PER_HOUR},${SHAPE}`,
+    { seed, checkpointEveryS: CHECKPOINT_S, deadlines: { share: 1 } },
+  );
+  if (options.known === 'warm') return divided(all, last);
+  return { jobs: options.known === 'guessed' ? guessed(all, GUESS_ERROR, seed) : all, earlier: [] };
 }
 
 interface Setting {
@@ -134,6 +147,7 @@ interface Setting {
   readonly trace: MarketTrace;
   readonly window: number;
   readonly startMs: number;
+  readonly earlier: readonly WorkloadJob[];
 }
 
 const toOf = (fromMs: EpochMs, jobs: readonly WorkloadJob[]): EpochMs =>
@@ -167,6 +181,7 @@ async function runOf(setting: Setting, named: string, jobs: readonly WorkloadJob
       seed: Number(options.seed),
       minGapS: seconds(5),
       setupS: ZERO_S,
+      earlier: earlierRuns({ earlier: setting.earlier, fromMs }),
       onSettled: tally.add,
     });
     const { totals, refused } = outcomeOf(result, { preset, seed: Number(options.seed), fromMs });
@@ -229,10 +244,11 @@ async function main(): Promise<void> {
   const presets = options.presets.split(',');
   const part = PARTS[options.part];
   if (part === undefined) throw new Error(`--part is ${options.part}; there are ${Object.keys(PARTS).join(' and ')}`);
+  if (!KNOWN.includes(options.known)) throw new Error(`--known is ${options.known}; there are ${KNOWN.join(', ')}`);
   const runs: Run[] = [];
   console.log(`node ${process.version}, ${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} threads`);
   console.log(
-    `synthetic:jobs=${options.jobs},perHour=${PER_HOUR},${SHAPE}; part ${options.part}, seed ${part.seed + Number(options.seed)} and on; ${VCPUS} vCPUs; a cycle each ${CYCLE_S} s`,
+    `synthetic:jobs=${options.jobs},perHour=${PER_HOUR},${SHAPE}; running times ${options.known}; part ${options.part}, seed ${part.seed + Number(options.seed)} and on; ${VCPUS} vCPUs; a cycle each ${CYCLE_S} s`,
   );
   try {
     for (const market of options.markets.split(',')) {
@@ -254,7 +270,8 @@ async function main(): Promise<void> {
       console.log(`\n${market}: ${trace.pools.length} pools`);
       for (let window = 0; window < count; window++) {
         const setting = { market, trace, window, startMs: Math.round(firstMs + (window + part.at) * stepMs) };
-        runs.push(...(await windowRuns(setting, presets, await jobsOf(part.seed + Number(options.seed) + window))));
+        const work = await workOf(part.seed + Number(options.seed) + window);
+        runs.push(...(await windowRuns({ ...setting, earlier: work.earlier }, presets, work.jobs)));
       }
     }
   } finally {

@@ -47,7 +47,7 @@ const known: EstimatePolicy = ({ snapshot }) =>
   }));
 
 /** Runs of tasks that succeeded before, as learners were told of them. */
-export const earlierRuns = ({ earlier, fromMs }: Scene): readonly LearningEvent[] =>
+export const earlierRuns = ({ earlier, fromMs }: Pick<Scene, 'earlier' | 'fromMs'>): readonly LearningEvent[] =>
   earlier.flatMap((given, n) => {
     const job = newJob(given.spec, {
       id: jobId(`j-earlier-${n}`),

@@ -121,7 +121,7 @@ function cutDown(trace: MarketTrace, types: readonly string[]): MarketTrace {
   };
 }
 
-/** What is known of running times. */
+/** Values of `--known`: running times unknown, told by the user, or learned from earlier jobs. */
 const KNOWN: readonly string[] = ['cold', 'guessed', 'warm'];
 /** Earlier jobs of a warm run, and the error of guesses. */
 const EARLIER = 600;

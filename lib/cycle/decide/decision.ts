@@ -14,7 +14,7 @@ import type { Beliefs } from '../../policy/learner.ts';
 import { DecisionMemory } from '../../policy/memory.ts';
 import type { OwnInUse } from '../../policy/own/refusals.ts';
 import { decide } from './decide.ts';
-import { drainEffects, paidHourEffects } from './drain.ts';
+import { drainEffects, NOTHING, paidHours } from './drain.ts';
 import { endingsOf, type Ending } from './endings.ts';
 import type { Held } from '../observe/holding.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
@@ -83,8 +83,7 @@ export async function decideOn<S>(
   const { preset, config, beliefs, stages, solver, knownOffers = new Map(), explains = true } = parts;
   const { memory = new DecisionMemory() } = parts;
   if (forecasts === null || !isOpen(observed)) {
-    const isKept = config.billing === 'per-hour' && !observed.draining;
-    const effects = isKept ? paidHourEffects(snapshot, config) : drainEffects(snapshot, plan);
+    const effects = drainEffects(snapshot, plan, observed.draining ? NOTHING : paidHours(snapshot, config));
     return {
       plan: { id: plan, token, atMs: snapshot.nowMs, preset, explanations: [], solve: unsolved(0), effects },
       endings: [],

@@ -6,7 +6,7 @@ import type { CurveTable } from './curve-table.ts';
 import { holdingOf, type Holding } from './holding.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
-import { leastShare, type Place, type RequestClass, type ClassPool, type Shares } from './request-classes.ts';
+import type { Place, RequestClass, ClassPool, Shares } from './request-classes.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
@@ -95,7 +95,7 @@ export class EquivalenceClass {
   #spotPool(pool: ClassPool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
     const { priced, preferred } = pool;
-    const share = leastShare(this.#requestClass.shares(pool, this.#holding));
+    const { ofNew: share } = this.#requestClass.shares(pool, this.#holding);
     const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
     const kept = isRefunded ? 1 - priced.highestHazard : 1;
     const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);

@@ -71,7 +71,7 @@ export class PoolBook {
     const there = instanceParts(this.#snapshot).takingTasks.get(pool);
     if (there === undefined) return null;
     const paid = (of: readonly InstanceView[]): number | null =>
-      of.length === 0 ? null : Math.max(...of.map(({ instance }) => this.#paidForS(instance)));
+      of.length === 0 ? null : of.reduce((most, { instance }) => Math.max(most, this.#paidForS(instance)), 0);
     const [empty = [], used = []] = [true, false].map((isEmpty) =>
       there.filter(({ attempts }) => (attempts.length === 0) === isEmpty),
     );

@@ -79,9 +79,6 @@ export interface Shares {
   readonly inRoom: number | null;
 }
 
-/** The share where a task pays least. */
-export const leastShare = ({ ofNew, inRoom }: Shares): number => Math.min(ofNew, inRoom ?? Infinity);
-
 /**
  * Least part of its own share that a task pays in room whose time is paid anyway: other work could use it, and a tie
  * goes to the cheaper pool.
@@ -188,7 +185,7 @@ export class RequestClassBook {
     const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
       priced.lowPriceUsdPerHour * share * (1 - preferred);
     // Lower bound of a task's price, whatever its running time.
-    const leastUsd = (p: ClassPool): number => lowUsd(p, leastShare(shares(p, LEAST_HELD)));
+    const leastUsd = (p: ClassPool): number => lowUsd(p, shares(p, LEAST_HELD).ofNew);
     const wholeUsd = (p: ClassPool): number => lowUsd(p, 1);
     const nonInterruptible = pools.filter(({ priced }) => priced.pool.option !== 'spot');
     const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');

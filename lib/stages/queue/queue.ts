@@ -9,12 +9,14 @@
  *   start, so that a stage takes at most about twice as long as with a slot for each task; and at most half of the
  *   slack before its deadline, so that the stages behind it have some as well. After the last safe start, tasks wait
  *   only for a reuse within half the time of a start.
+ * Under billing by the hour a task without a deadline waits as long as its reuse ends within the hour that a new
+ * instance would be paid for, however long its start takes.
  * Reuses are counted for all tasks of a group that wait for room, including those that the vCPU limit keeps from
  * starting now: if slots cannot serve them all in time, as much is bought as the limit allows.
  * Slack shrinks no faster than time passes, so a reuse promised in one cycle is found in the next, unless the packer
  * puts other work first, or tasks take longer than expected: then a slot is bought, or the task waits anew. So a task
  * without a deadline may wait for long if longer tasks keep coming.
- * Gangs, and tasks whose reuse takes longer than the start of an instance, get purchases one by one.
+ * Gangs, and tasks whose reuse takes longer than they would wait for it, get purchases one by one.
  */
 import { compareText } from '../../kernel/compare.ts';
 import { invariant } from '../../kernel/errors.ts';

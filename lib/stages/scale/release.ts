@@ -1,3 +1,4 @@
+import type { PoolId } from '../../kernel/ids.ts';
 import { secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
@@ -28,9 +29,9 @@ export const releaseIdle: Return = ({ snapshot, used, config }) => {
     const { id, state } = view.instance;
     if ((state === 'starting' || state === 'ready') && !used.has(id)) idle.push(view);
   }
-  const dated = snapshot.groups.filter((group) => group.class === 'deadline');
+  const isAwaited = awaitedPools(snapshot.groups);
   for (const view of idle.sort(byId)) {
-    if (view.instance.state === 'starting' && dated.some((group) => mayUse(group, view.pool))) continue;
+    if (view.instance.state === 'starting' && isAwaited(view.pool)) continue;
     const reason = reasonToRelease(view, snapshot.nowMs, config);
     if (reason !== null) releases.push({ instance: view.instance.id, reason });
   }
@@ -47,7 +48,19 @@ function reasonToRelease({ instance }: InstanceView, now: EpochMs, config: Sched
     : 'no task is on it and every further second is charged';
 }
 
-const mayUse = ({ need, stage }: PendingGroup, pool: Pool): boolean =>
-  fits(need, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null;
+/** True for a pool that waiting work with a deadline may use. O(groups) per pool. */
+function awaitedPools(groups: readonly PendingGroup[]): (pool: Pool) => boolean {
+  const known = new Map<PoolId, boolean>();
+  const mayUse = (pool: Pool): boolean =>
+    groups.some(
+      ({ class: of, need, stage }) =>
+        of === 'deadline' && fits(need, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null,
+    );
+  return (pool) => {
+    let isAwaited = known.get(pool.id);
+    if (isAwaited === undefined) known.set(pool.id, (isAwaited = mayUse(pool)));
+    return isAwaited;
+  };
+}
 
 const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.instance.id ? -1 : 1);

@@ -103,6 +103,13 @@ async function fullest(): Promise<ReadonlyMap<string, Called>> {
     'greedy',
     STAGES.map((of) => wrapped('greedy', of, record(of))),
   );
+  // The vCPU limit allows two instances. Of two urgent tasks one finds room, and a best-effort task stops for the other.
+  const fixed = { ...stage(2, 1), constraints: { purchaseOptions: ['on-demand'] as const } };
+  const full = [
+    simulatedJob('fill', 0, new Array<number>(3).fill(2 * HOUR_S), { stage: fixed }),
+    simulatedJob('urgent', 600, [HOUR_S, HOUR_S], { deadlineS: 1.3 * HOUR_S, stage: fixed }),
+  ];
+  await simulated(full, { trace, market: (now) => replayMarket(trace, now), vcpus: 8, deciders });
   await on({ deciders });
   // Ten hours of work that leaves spot for want of it, and goes back.
   const spot = onOffMarket([
@@ -216,7 +223,7 @@ const SPOILED: Readonly<Record<string, readonly string[]>> = {
   propose: ['.entry.running', '.entry.view'],
   begin: ['.moves.entry', '.worths.value', '.groups.value', '.offers.value.offers.entry.share'],
   plan: ['.starts.entry.count', '.preemptions.entry.attempt', '.waits.entry.why', '.solve.gap'],
-  order: ['.placements.entry.task.index', '.reserved', '.needed.entry'],
+  order: ['.placements.entry.task.index', '.reserved.entry.on', '.needed.entry'],
   place: ['.entry.task', '.entry.on'],
   queue: ['.leftovers.entry.group', '.leftovers.entry.count', '.leftovers.entry.runtimeS'],
   speculate: ['.entry.of', '.entry.to.bid', '.entry.attempts'],

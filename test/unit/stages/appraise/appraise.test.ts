@@ -114,6 +114,16 @@ describe('appraisal', () => {
     });
   });
 
+  it('finds the cheapest pools, however many dearer ones have room', () => {
+    const letters = Array.from({ length: 40 }, (_, i) => `z${String(i).padStart(2, '0')}`);
+    const dear = letters.map((zone) => pool({ zone }));
+    const pools = [...spots, ...onDemand, ...dear.map((p) => view(p, 0.08))];
+    const instances = dear.map((p, i) => instance(`i-${i}`, p));
+    const { offers } = offersOf({ pools, instances, groups: [group({ id: 'g', count: 100, stage: { checkpoint } })] });
+    expect(offers[0]?.pool).toBe('m5.large/a/spot');
+    expect(offers.filter((o) => o.priceUsdPerHour === usdPerHour(0.08))).toEqual([]);
+  });
+
   it('charges a task without company the whole instance, and so does not take a large one for it', () => {
     const giant = { type: 'm5.24xlarge', vcpus: 96, gib: 384, onDemand: 4 };
     const pools = [

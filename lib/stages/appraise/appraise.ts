@@ -110,7 +110,8 @@ const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${ter
 function candidatesOf(options: Options, { runtime, terms }: AppraisedTask): Candidate[] {
   const { places, appraised, rates } = options;
   const shares = terms.deadlineInS === null ? options.shares : options.hurriedShares;
-  const dearer = shares.ofNew / options.shares.ofNew;
+  // Tasks that ask for nothing have no share.
+  const dearer = options.shares.ofNew > 0 ? shares.ofNew / options.shares.ofNew : 1;
   let last: Appraised | null = null;
   let outcome: Outcome | null = null;
   return places.map((place, i): Candidate => {

@@ -114,6 +114,13 @@ describe('appraisal', () => {
     });
   });
 
+  it('offers capacity to a task that asks for nothing, with a deadline and without', () => {
+    for (const dated of [worth(36_000), worth(null)]) {
+      const { offers } = offersOf({ groups: [group({ id: 'g', need: resources(0, 0) })], worth: () => dated });
+      expect(offers.map((o) => o.expectedCostUsd)).toEqual(new Array<number>(6).fill(0));
+    }
+  });
+
   it('finds the cheapest pools, however many dearer ones have room', () => {
     const letters = Array.from({ length: 40 }, (_, i) => `z${String(i).padStart(2, '0')}`);
     const dear = letters.map((zone) => pool({ zone }));

@@ -9,8 +9,8 @@
  * report on its middle, with other seeds: nothing was chosen by looking at the latter. All jobs have a deadline, with
  * slack as in JamaisVu's EXP1 (20 to 80 %, table 3); tasks save their state every ten minutes. The market is cut down
  * to a few common types, each in all its zones, so that a simulation takes seconds. 2016 is billed by the hour, 2021 by
- * the second. Running times are learned as the jobs end. `--known guessed` tells them within 25 %; with `--known warm` the
- * runs of 600 earlier jobs of the same workload are known.
+ * the second. Running times are learned as the jobs end. `--known guessed` tells them within 25 %; with `--known warm`
+ * the runs of 600 earlier jobs of the same workload are known.
  *
  * `ebbtide@model` is a preset under another forecast of interruptions (docs/forecast.md: `history`, `model`, a version,
  * `oracle`); with `--last-share 0.2` windows lie in the last fifth of each market, of which no shipped model has seen

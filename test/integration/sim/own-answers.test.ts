@@ -103,7 +103,7 @@ async function fullest(): Promise<ReadonlyMap<string, Called>> {
     'greedy',
     STAGES.map((of) => wrapped('greedy', of, record(of))),
   );
-  // The vCPU limit allows two instances. Of two urgent tasks one finds room, and a best-effort task stops for the other.
+  // The vCPU limit allows two instances. One of two urgent tasks finds room; best-effort work stops for the other one.
   const fixed = { ...stage(2, 1), constraints: { purchaseOptions: ['on-demand'] as const } };
   const full = [
     simulatedJob('fill', 0, new Array<number>(3).fill(2 * HOUR_S), { stage: fixed }),

@@ -22,8 +22,10 @@ import { forecast } from '../../lib/cycle/steps.ts';
 import { CAPACITY_FEATURES } from '../../lib/market/features/capacity-features.ts';
 import { FEATURES } from '../../lib/market/features/names.ts';
 import { capacityLearner } from '../../lib/stages/capacity-learner.ts';
+import { priceDriftLearner } from '../../lib/stages/price-drift-learner.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import type { CapacityBelief } from '../../lib/market/forecast/hazard.ts';
+import type { PriceDriftBelief } from '../../lib/market/forecast/price-drift.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
 import { deployment, type Deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { measureForecast } from '../../lib/drivers/aws/metrics/measures.ts';
@@ -76,11 +78,12 @@ export const handler = middy<Asked, { market: string } | PlainForecasts>()
     const of = deployment(composeDeployment);
     const [{ market }, { decisions, questions }] = await Promise.all([of.market(), forecastersOf(of)]);
     const learners = composeLearners();
-    await learners.recall(of.store, [capacityLearner]);
+    await learners.recall(of.store, decisions.byRegime ? [capacityLearner, priceDriftLearner] : [capacityLearner]);
     const evidence = learners.of(capacityLearner);
+    const drift = learners.of(priceDriftLearner);
     return 'pools' in asked
-      ? ofPools(asked, { of, forecasting: questions, market, evidence })
-      : ofDecision(asked, { of, forecasting: decisions, market, evidence });
+      ? ofPools(asked, { of, forecasting: questions, market, evidence, drift })
+      : ofDecision(asked, { of, forecasting: decisions, market, evidence, drift });
   });
 
 interface Parts {
@@ -88,14 +91,15 @@ interface Parts {
   readonly forecasting: Forecasting;
   readonly market: Market;
   readonly evidence: CapacityBelief;
+  readonly drift: PriceDriftBelief;
 }
 
 async function ofDecision(
   { execution, round, observation: reference }: z.output<typeof forecastInput>,
-  { of, forecasting, market, evidence }: Parts,
+  { of, forecasting, market, evidence, drift }: Parts,
 ): Promise<{ market: string }> {
   const observed = await of.carrier.get<ObservedState>(reference);
-  const made = await forecasting.of(observed.snapshot, { market, evidence });
+  const made = await forecasting.of(observed.snapshot, { market, evidence, drift });
   measureForecast(observed.snapshot, made);
   const { asks, stages } = presetNamed(of.config.preset, of.config.presets);
   return {

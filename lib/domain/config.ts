@@ -19,10 +19,10 @@ export const schedulerConfig = z.strictObject({
     ),
   forecast: z
     .string()
-    .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `model` or the version of a model')
+    .regex(/^[\w][\w.-]{0,63}$/, 'must be `preset`, `history`, `by-regime`, `model` or the version of a model')
     .default('preset')
     .describe(
-      'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, or by one version of it (docs/forecast.md).',
+      'How prices are forecast: as the preset has it, from `history` (Proteus), by the trained `model` in use, by it in pools that spike and from history in others (`by-regime`), or by one version of it (docs/forecast.md).',
     ),
   capacityForecast: z
     .string()

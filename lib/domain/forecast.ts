@@ -39,6 +39,8 @@ export interface InterruptionCurve {
   readonly pInterrupted: Float64Array;
   /** Evidence behind the curve, for people. */
   readonly reason: string;
+  /** Version of the trained model behind its risk of the price. Absent: none, history says it. */
+  readonly priceBy?: string;
   /** Limit on questions. Absent: the curve answers for any time. */
   readonly limit?: CurveLimit;
 }
@@ -50,7 +52,7 @@ export interface CurveLimit {
 }
 
 /** P(capacity ends within h) alone. `by`: the version of the trained model that says so, or `observed`. */
-export interface CapacityCurve extends Omit<InterruptionCurve, 'reason'> {
+export interface CapacityCurve extends Omit<InterruptionCurve, 'reason' | 'priceBy'> {
   readonly by: string;
 }
 
@@ -159,7 +161,7 @@ export interface Offer {
  */
 export interface LossModel {
   readonly version: string;
-  /** Seconds, ascending. */
+  /** Seconds, ascending. Empty before the first answer of a model that is opened by it. */
   readonly horizonsS: readonly number[];
   run(
     rows: Float32Array,
@@ -181,7 +183,7 @@ export interface CapacityModel extends LossModel {
 
 /** A forecast that was chosen, as it could be had. */
 interface Chosen<M extends LossModel> {
-  /** Chosen forecast: `history`, `observed` and `oracle` use no model; else `model` or a version. */
+  /** Chosen forecast: `history`, `observed` and `oracle` use no model; else `by-regime`, `model` or a version. */
   readonly chosen: string;
   /** Null: the forecast uses no model. */
   readonly model: M | null;
@@ -189,10 +191,15 @@ interface Chosen<M extends LossModel> {
   readonly refused: string | null;
 }
 /** Chosen forecast of prices. */
-export type ChosenForecast = Chosen<LossModel>;
+export interface ChosenForecast extends Chosen<LossModel> {
+  /** The model answers for pools whose price spikes, and while its forecasts come true; history for others. */
+  readonly byRegime?: boolean;
+}
 /** Chosen forecast of capacity. */
 export type ChosenCapacity = Chosen<CapacityModel>;
 
+/** Name of the choice that asks the model in use about pools that spike, and leaves others to history. */
+export const BY_REGIME = 'by-regime';
 /** Prices forecast from their history, by choice. */
 export const FROM_HISTORY: ChosenForecast = { chosen: 'history', model: null, refused: null };
 /** Capacity forecast from observed interruptions, by choice. */

@@ -12,7 +12,7 @@ export type EndCause = 'interrupted' | 'released' | 'lost' | 'failed';
 
 /** Forecast for a spot instance at the time of its purchase. */
 export interface ForecastAtPurchase {
-  /** The version of the trained model that was asked about prices, or `history`. */
+  /** The version of the trained model that answered about the price, or `history`. */
   readonly by: string;
   /** Seconds, ascending, and P(interrupted within each). */
   readonly horizonS: readonly number[];

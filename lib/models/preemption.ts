@@ -2,6 +2,7 @@
 import { messageOf } from '../kernel/errors.ts';
 import { poolId } from '../kernel/ids.ts';
 import {
+  BY_REGIME,
   FROM_HISTORY,
   FROM_OBSERVED,
   type CapacityModel,
@@ -9,7 +10,7 @@ import {
   type ChosenForecast,
   type LossModel,
 } from '../domain/forecast.ts';
-import { openModel, type Model, type Refusal } from './model.ts';
+import { openModel, type Model, type Opening, type Refusal } from './model.ts';
 import { modelInUse, modelVersions, type ModelPlaces } from './versions.ts';
 
 /** Separately forecast causes of a loss, with the folder of their versions. */
@@ -27,7 +28,8 @@ export type OpenedCapacity = ChosenCapacity & Opened;
 const nothing = async (): Promise<void> => undefined;
 
 /**
- * The forecast of prices of that name: `history`, `model` (the version in use) or a version. A fault of the model is
+ * The forecast of prices of that name: `history`, `model` (the version in use), `by-regime` (the same, asked of pools
+ * whose price spikes alone, and opened by the first question) or a version. A fault of the model is
  * part of the answer, because history then answers. `features`: the program's columns, in order.
  */
 export async function openForecast(
@@ -36,10 +38,64 @@ export async function openForecast(
   features: readonly string[],
 ): Promise<OpenedForecast> {
   if (chosen === FROM_HISTORY.chosen) return { ...FROM_HISTORY, fault: null, close: nothing };
+  if (chosen === BY_REGIME) return new OpenedLater(() => openVersion(null, places, features), features);
   const opening = await openVersion(chosen === 'model' ? null : chosen, places, features);
   if (opening.kind !== 'open') return refusedFor(chosen, opening);
   const { model } = opening;
   return { chosen, model: lossModel(model, features), refused: null, fault: null, close: () => model.close() };
+}
+
+/**
+ * A forecast whose model is opened by the first question about a spiky pool: where prices are calm it costs neither
+ * time nor memory. Lifecycle: refused from the first question on if the model cannot be opened; `close` ends it.
+ */
+class OpenedLater implements OpenedForecast {
+  readonly chosen = BY_REGIME;
+  readonly byRegime = true;
+  readonly #open: () => Promise<Opening>;
+  readonly #features: readonly string[];
+  #opening: Promise<Opening> | null = null;
+  #opened: LossModel | null = null;
+  #refusal: Refusal | null = null;
+  readonly model: LossModel;
+
+  constructor(open: () => Promise<Opening>, features: readonly string[]) {
+    this.#open = open;
+    this.#features = features;
+    const opened = (): LossModel | null => this.#opened;
+    this.model = {
+      get version() {
+        return opened()?.version ?? 'in use';
+      },
+      get horizonsS() {
+        return opened()?.horizonsS ?? [];
+      },
+      run: (rows) => this.#run(rows),
+    };
+  }
+
+  get refused(): string | null {
+    return this.#refusal?.what ?? null;
+  }
+
+  get fault(): Refusal['kind'] | null {
+    return this.#refusal?.kind ?? null;
+  }
+
+  async close(): Promise<void> {
+    const opening = await this.#opening;
+    if (opening?.kind === 'open') await opening.model.close();
+  }
+
+  async #run(rows: Float32Array): ReturnType<LossModel['run']> {
+    const opening = await (this.#opening ??= this.#open());
+    if (opening.kind !== 'open') {
+      this.#refusal = opening;
+      return { kind: 'failed', what: opening.what };
+    }
+    this.#opened ??= lossModel(opening.model, this.#features);
+    return this.#opened.run(rows);
+  }
 }
 
 /** The same of capacity: `observed`, `model` or a version. */
@@ -63,7 +119,7 @@ const refusedFor = (chosen: string, { what, kind }: Refusal) => ({
   close: nothing,
 });
 
-async function openVersion(version: string | null, places: ModelPlaces, features: readonly string[]) {
+async function openVersion(version: string | null, places: ModelPlaces, features: readonly string[]): Promise<Opening> {
   const inUse = version === null ? await modelInUse(places) : ({ kind: 'version', version } as const);
   if (inUse.kind === 'none') return { kind: 'missing', what: 'no trained model is deployed' } satisfies Refusal;
   if (inUse.kind === 'damaged') return inUse satisfies Refusal;

@@ -2,10 +2,12 @@
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
 import { latenessLearner } from '../policy/lateness-learner.ts';
+import { priceDriftLearner } from './price-drift-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
 
 export const LEARNERS = {
   runtimes: runtimeLearner,
   capacity: capacityLearner,
+  priceDrift: priceDriftLearner,
   lateness: latenessLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

@@ -6,9 +6,16 @@ import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import { poolForecasts } from '../../cycle/forecast/pool-forecasts.ts';
 import { forecastNamed } from '../../stages/registry.ts';
-import { FROM_HISTORY, FROM_OBSERVED, type ChosenCapacity, type ChosenForecast } from '../../domain/forecast.ts';
+import {
+  BY_REGIME,
+  FROM_HISTORY,
+  FROM_OBSERVED,
+  type ChosenCapacity,
+  type ChosenForecast,
+} from '../../domain/forecast.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { EbbError } from '../../kernel/errors.ts';
+import { isSpiky } from '../../market/forecast/spiky.ts';
 import { capacityLearner } from '../../stages/capacity-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import type { PoolForecasts } from '../../ports/backend.ts';
@@ -31,7 +38,13 @@ export async function forecastsOf(of: Parts, market: Market, pools: readonly Poo
   const { settings } = of.environment.EBB_CONFIG;
   const name = forecastNamed(settings.forecast, settings.preset, settings.presets);
   const ofCapacity = settings.capacityForecast;
-  if (name === FROM_HISTORY.chosen && ofCapacity === FROM_OBSERVED.chosen) {
+  const now = of.clock.now();
+  // The model of spiky pools is not worth an invocation where there are none.
+  const asksPrices =
+    name === BY_REGIME
+      ? pools.some((pool) => isSpiky(pool, (...asked) => market.history(...asked), now, settings.priceHistoryS))
+      : name !== FROM_HISTORY.chosen;
+  if (!asksPrices && ofCapacity === FROM_OBSERVED.chosen) {
     return withoutModel(of, { chosen: FROM_HISTORY, capacity: FROM_OBSERVED, market }, pools);
   }
   try {
@@ -40,7 +53,7 @@ export async function forecastsOf(of: Parts, market: Market, pools: readonly Poo
     const { message } = classify(error, 'lambda Invoke');
     const refused = `the function that asks the model gave no answer: ${message}`;
     reportFallback(refused);
-    const chosen = name === FROM_HISTORY.chosen ? FROM_HISTORY : { chosen: name, model: null, refused };
+    const chosen = !asksPrices ? FROM_HISTORY : { chosen: name, model: null, refused };
     const capacity = ofCapacity === FROM_OBSERVED.chosen ? FROM_OBSERVED : { chosen: ofCapacity, model: null, refused };
     return withoutModel(of, { chosen, capacity, market }, pools);
   }

@@ -89,7 +89,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     return {
       outcome,
       workload: source.facts(),
-      marketNotes: [...marketNotes, billingText(config)],
+      marketNotes: [...marketNotes, billingText(config), ...withoutModel(forecast)],
       tookS: (performance.now() - began) / 1000,
     };
   } finally {
@@ -99,6 +99,10 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     await solver.close();
   }
 }
+
+/** A model that was to answer for spiky pools, opened by their first question, and could not be. */
+const withoutModel = ({ chosen, refused }: ChosenForecast): readonly string[] =>
+  refused === null ? [] : [`prices of pools that spike were forecast from history, not ${chosen}: ${refused}`];
 
 /**
  * Price forecast of the setting or the preset. `oracle` knows future interruptions, in simulations only. Throws `usage`

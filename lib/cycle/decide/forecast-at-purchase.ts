@@ -15,10 +15,11 @@ export function forecastAtPurchase(
   const pool = pools.find((p) => p.pool.id === id)?.pool;
   if (pool?.option !== 'spot') return null;
   const capacity = market.capacity?.(pool) ?? null;
+  const curve = market.interruption(pool, bid);
   return {
-    by: market.origin?.version ?? 'history',
+    by: curve.priceBy ?? 'history',
     horizonS: RECORDED_S,
-    pInterrupted: kept(market.interruption(pool, bid)),
+    pInterrupted: kept(curve),
     ...(capacity === null ? {} : { capacity: { by: capacity.by, pInterrupted: kept(capacity) } }),
   };
 }

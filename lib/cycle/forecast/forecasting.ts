@@ -6,6 +6,7 @@
  * alike.
  */
 import type { PoolId } from '../../kernel/ids.ts';
+import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import {
   FROM_OBSERVED,
@@ -22,9 +23,11 @@ import type { CapacityBelief } from '../../market/forecast/hazard.ts';
 import { heldSince } from '../../market/features/capacity-features.ts';
 import { capacityRisks, type CapacityQuestion, type CapacityRisks } from '../../market/forecast/learned-capacity.ts';
 import { LearnedLosses, type PriceLosses } from '../../market/forecast/learned.ts';
+import type { PriceDriftBelief } from '../../market/forecast/price-drift.ts';
+import { SpikyPools } from '../../market/forecast/spiky.ts';
 import type { Asked, OutlookForecast } from '../../market/forecast/forecast-data.ts';
 import type { Market } from '../../ports/market.ts';
-import { bidNumber } from '../../domain/pool.ts';
+import { bidNumber, type Pool } from '../../domain/pool.ts';
 
 export interface ForecastingParts {
   readonly chosen: ChosenForecast;
@@ -39,6 +42,8 @@ export interface ForecastingParts {
 export interface Known {
   readonly market: Pick<Market, 'pools' | 'history' | 'completeUntil'>;
   readonly evidence: CapacityBelief;
+  /** Whether trained models were right of late; absent: nothing is known of it. */
+  readonly drift?: PriceDriftBelief;
   /** Held instances, if the scene lacks them; absent: those of the scene. */
   readonly held?: readonly Instance[];
 }
@@ -51,12 +56,14 @@ const EVERY_BID: readonly BoundAsks[] = [
 export class Forecasting {
   readonly #parts: ForecastingParts;
   readonly #learned: LearnedLosses | null;
+  readonly #spiky: SpikyPools;
   #market: Known['market'] | null = null;
   readonly #forecaster: MarketForecaster;
 
   constructor(parts: ForecastingParts) {
     this.#parts = parts;
     this.#learned = parts.chosen.model === null ? null : new LearnedLosses(parts.chosen.model);
+    this.#spiky = new SpikyPools(parts.config.priceHistoryS);
     this.#forecaster = new MarketForecaster({
       history: (...asked) => this.#known().history(...asked),
       pools: () => this.#known().pools(),
@@ -64,12 +71,17 @@ export class Forecasting {
     });
   }
 
+  /** True if the model is asked about spiky pools alone, and the drift of its version is asked for. */
+  get byRegime(): boolean {
+    return this.#parts.chosen.byRegime === true;
+  }
+
   /** O(new prices + bids) with a model; history's answers are computed on demand. */
-  async of(scene: Scene, { market, evidence, held }: Known): Promise<OutlookForecast> {
+  async of(scene: Scene, { market, evidence, drift, held }: Known): Promise<OutlookForecast> {
     this.#market = market;
-    const { chosen, capacity = FROM_OBSERVED, config } = this.#parts;
-    const asked = this.#learned === null ? [] : bidsAsked(scene, this.#parts.asks ?? EVERY_BID, config);
-    const losses = await this.#losses(scene, asked);
+    const { chosen, capacity = FROM_OBSERVED } = this.#parts;
+    const asked = this.#asked(scene);
+    const losses = await this.#losses(scene, asked, drift);
     const pools = capacity.model === null ? [] : spotPools(scene);
     const risks = await this.#risks(() => {
       const instances = held ?? scene.instances.values().map(({ instance }) => instance);
@@ -86,11 +98,36 @@ export class Forecasting {
     return model === null ? null : capacityRisks(model, question());
   }
 
-  async #losses({ nowMs }: Scene, asked: readonly Asked[]): Promise<PriceLosses | null> {
-    if (this.#learned === null) return null;
+  /** Bids that the model is to answer. */
+  #asked(scene: Scene): readonly Asked[] {
+    const { asks = EVERY_BID, config } = this.#parts;
+    if (this.#learned === null) return [];
+    const all = bidsAsked(scene, asks, config);
+    return this.byRegime ? all.filter(({ pool }) => this.#isSpiky(pool, scene.nowMs)) : all;
+  }
+
+  #isSpiky(pool: Pool, now: EpochMs): boolean {
+    return this.#spiky.has(pool, (...asked) => this.#known().history(...asked), now);
+  }
+
+  async #losses(
+    { nowMs }: Scene,
+    asked: readonly Asked[],
+    drift: PriceDriftBelief | undefined,
+  ): Promise<PriceLosses | null> {
+    const { model, refused } = this.#parts.chosen;
+    if (this.#learned === null || model === null || refused !== null) return null;
+    if (!this.byRegime) return this.#byModel(this.#learned, nowMs, asked);
+    if (asked.length === 0) return null;
+    const wrong = drift?.wrong(model.version, nowMs) ?? null;
+    const losses = wrong === null ? await this.#byModel(this.#learned, nowMs, asked) : notBelieved(wrong);
+    return (pool, bid) => (this.#isSpiky(pool, nowMs) ? losses(pool, bid) : CALM);
+  }
+
+  #byModel(learned: LearnedLosses, nowMs: EpochMs, asked: readonly Asked[]): Promise<PriceLosses> {
     const market = this.#known();
     const completeUntil = market.completeUntil?.() ?? null;
-    return this.#learned.losses({
+    return learned.losses({
       now: nowMs,
       pools: market.pools(),
       asked,
@@ -104,6 +141,12 @@ export class Forecasting {
     return this.#market;
   }
 }
+
+const CALM = { kind: 'none', why: 'the price stayed below on-demand, where history knows as much' } as const;
+const notBelieved =
+  (why: string): PriceLosses =>
+  (_, bid) =>
+    bid === 'uncapped' ? null : { kind: 'none', why };
 
 function originOf(
   { chosen, model, refused }: ChosenForecast,

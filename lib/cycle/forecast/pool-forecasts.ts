@@ -8,10 +8,9 @@ import type { PoolForecasts } from '../../ports/backend.ts';
 import type { Forecasting, Known } from './forecasting.ts';
 import type { Market } from '../../ports/market.ts';
 
-interface Asking {
+interface Asking extends Pick<Known, 'evidence' | 'drift'> {
   readonly forecasting: Pick<Forecasting, 'of'>;
   readonly market: Market;
-  readonly evidence: Known['evidence'];
   /** Every instance that has not ended. */
   readonly held: readonly Instance[];
   readonly config: Pick<SchedulerConfig, 'bidDeltas'>;
@@ -20,7 +19,7 @@ interface Asking {
 
 /** Forecast of each spot pool with a price, now, for every bid that a decision would try. */
 export async function poolForecasts(
-  { forecasting, market, evidence, held, config, now }: Asking,
+  { forecasting, market, held, config, now, ...learned }: Asking,
   pools: readonly Pool[],
 ): Promise<PoolForecasts> {
   const quoted = pools.flatMap((pool) => {
@@ -28,7 +27,7 @@ export async function poolForecasts(
     return quote === null ? [] : [{ pool, quote, open: true, closedReason: null }];
   });
   const scene = { nowMs: now, pools: quoted, instances: new Map() };
-  const forecast = await forecasting.of(scene, { market, evidence, held });
+  const forecast = await forecasting.of(scene, { ...learned, market, held });
   const { origin = null } = forecast;
   return {
     origin,

@@ -16,6 +16,7 @@ import { Forecasting } from '../../cycle/forecast/forecasting.ts';
 import type { BoundAsks, Scene } from '../../policy/asks.ts';
 import { newJob } from '../../cycle/admit/new-job.ts';
 import { capacityLearner } from '../../stages/capacity-learner.ts';
+import { priceDriftLearner } from '../../stages/price-drift-learner.ts';
 import { composeLearners } from '../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../stages/estimate/runtime-learner.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
@@ -206,6 +207,7 @@ class Simulation {
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
     this.#teach = (event) => learners.observe(event, throwFault);
     const evidence = learners.of(capacityLearner);
+    const drift = learners.of(priceDriftLearner);
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
     const forecasting = new Forecasting({
@@ -216,7 +218,7 @@ class Simulation {
     });
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
-      const made = await forecasting.of(scene, { market, evidence });
+      const made = await forecasting.of(scene, { market, evidence, drift });
       const isTrue = chosen.chosen === ORACLE_FORECAST.chosen;
       return isTrue ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs) : made;
     };

@@ -58,6 +58,17 @@ const isTaken = ({ endCause, marketCause }: Watched, risk: DriftRisk): boolean =
   endCause === 'interrupted' && (risk === 'any' || marketCause === 'capacity');
 
 /**
+ * Expected losses to the price alone until the instance's end, by its forecast at purchase: the two risks compete, so
+ * their hazards add up. Null without a forecast of both.
+ */
+export function expectedPriceLosses({ forecast, launchedMs }: Watched, endedMs: EpochMs): number | null {
+  if (forecast?.capacity === undefined || launchedMs === null) return null;
+  const heldS = Math.max(0, secondsBetween(launchedMs, endedMs));
+  const { horizonS, capacity } = forecast;
+  return Math.max(0, hazardWithin(forecast, heldS) - hazardWithin({ horizonS, ...capacity }, heldS));
+}
+
+/**
  * -log P(kept for `s`): the hazard is constant between horizons, and after the last one as from the beginning to there.
  */
 function hazardWithin({ horizonS, pInterrupted }: Omit<ForecastAtPurchase, 'capacity'>, s: number): number {
@@ -104,7 +115,7 @@ interface Sum {
 const newSum = (): Sum => ({ instances: 0, hours: 0, expected: 0, observed: 0, takenMs: [] });
 
 /** Width of one event, EC2's notice: all its instances are gone within it. */
-const AT_ONCE_MS = 120_000;
+export const AT_ONCE_MS = 120_000;
 
 /** Instances of the pool taken in each event. */
 function takenAtOnce({ takenMs }: Sum): number[] {

@@ -164,11 +164,11 @@ export class MarketForecaster {
         reason: `no bid to be passed; ${known.capacityReason}`,
       };
     }
-    const { pInterrupted, reason } = this.#withPrice(pool, raw(bid), known);
-    return { horizonS: HORIZONS_S, pInterrupted, reason: `${reason}; ${known.capacityReason}` };
+    const { reason, ...risk } = this.#withPrice(pool, raw(bid), known);
+    return { horizonS: HORIZONS_S, ...risk, reason: `${reason}; ${known.capacityReason}` };
   }
 
-  #withPrice(pool: Pool, bid: number, known: PoolCurves): { pInterrupted: Float64Array; reason: string } {
+  #withPrice(pool: Pool, bid: number, known: PoolCurves): Omit<InterruptionCurve, 'horizonS' | 'limit'> {
     const { price, capacity } = known;
     if (price !== null && price > bid) {
       const passed = this.#overHorizons(() => 1);
@@ -182,6 +182,7 @@ export class MarketForecaster {
     if (learned?.kind === 'curve') {
       return {
         pInterrupted: this.#eitherTakes(capacity, learned.p),
+        priceBy: learned.version,
         reason: `price: bid ${delta.toPrecision(2)} USD/h above the price, by the model ${learned.version}`,
       };
     }

@@ -9,13 +9,13 @@ export type ModelCurve =
 
 /** Answer to each row. A model that answers with a number outside [0, 1] is broken and answers nothing. */
 export async function askModel(model: LossModel, batch: Float32Array): Promise<(row: number) => ModelCurve> {
-  const { version, horizonsS } = model;
-  const none = (what: string) => (): ModelCurve => ({ kind: 'none', why: `model ${version} ${what}` });
+  const none = (what: string) => (): ModelCurve => ({ kind: 'none', why: `model ${model.version} ${what}` });
   if (batch.length === 0) return none('was not asked');
   const answer = await model.run(batch);
   if (answer.kind === 'failed') return none(`cannot be run: ${answer.what}`);
   if (answer.kind === 'not-finite') return none('gives numbers that are not finite');
   if (!answer.values.every((p) => p >= 0 && p <= 1)) return none('gives numbers that are no probabilities');
+  const { version, horizonsS } = model;
   const curves = curvesAt(horizonsS, answer.values);
   return (row) => ({
     kind: 'curve',

@@ -13,6 +13,14 @@ export function rateInterval(atOnce: readonly number[]): { readonly low: number;
   const sum = atOnce.reduce((a, n) => a + n, 0);
   const squares = atOnce.reduce((a, n) => a + n * n, 0);
   const most = atOnce.reduce((a, n) => Math.max(a, n), 1);
+  return intervalOf({ sum, squares, most });
+}
+
+/** The same by sums: of the events, of the squared numbers at once, and the number of one more time. */
+export function intervalOf({ sum, squares, most }: Readonly<Record<'sum' | 'squares' | 'most', number>>): {
+  readonly low: number;
+  readonly high: number;
+} {
   return {
     low: sum === 0 ? 0 : gammaQuantile(TAIL, sum, squares),
     high: gammaQuantile(1 - TAIL, sum + most, squares + most * most),

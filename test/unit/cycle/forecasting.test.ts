@@ -88,6 +88,61 @@ describe('the forecast of a decision', () => {
   });
 });
 
+describe('a forecast by regime', () => {
+  const spiky = pool({ type: 'm5.large' });
+  const bid = usdPerHour(0.05);
+  const ofBoth: typeof scene = { ...scene, pools: [...pools, view(spiky, 0.04)] };
+  let runs = 0;
+  const counted: LossModel = { ...model, run: (rows) => (runs++, model.run(rows)) };
+  /** One price above on-demand, `spikeAgoH` before now. */
+  const marketWith = (spikeAgoH: number) => ({
+    pools: () => [calm, silent, spiky, onDemand],
+    history: (id: string, from: unknown, to: unknown) => {
+      const { atMs, usdPerHour: usd } = market.history(id, from, to);
+      const usdOf = (at: number, i: number): number => (at === NOW - spikeAgoH * HOUR ? 9 : (usd[i] ?? NaN));
+      return { atMs, usdPerHour: id === spiky.id ? Float64Array.from(atMs, usdOf) : usd };
+    },
+  });
+  const by = (spikeAgoH: number, drift?: string) =>
+    new Forecasting({ chosen: { chosen: 'by-regime', byRegime: true, model: counted, refused: null }, config }).of(
+      ofBoth,
+      {
+        market: marketWith(spikeAgoH),
+        evidence: new CapacityEvidence(),
+        ...(drift !== undefined && { drift: { wrong: (version: string) => (version === 'v7' ? drift : null) } }),
+      },
+    );
+
+  it('asks the model about pools that were above on-demand within the week, history about others', async () => {
+    const forecast = await by(100);
+    expect(forecast.interruption(spiky, bid)).toMatchObject({ priceBy: 'v7' });
+    expect(forecast.interruption(calm, bid).priceBy).toBeUndefined();
+    expect(forecast.interruption(calm, bid).reason).toContain('stayed below on-demand');
+    expect(forecast.origin).toEqual({ chosen: 'by-regime', refused: null, version: 'v7', byModel: 3, byHistory: [] });
+  });
+
+  it('never asks it where all are calm: that is no fault', async () => {
+    runs = 0;
+    const forecast = await by(1000);
+    expect(runs).toBe(0);
+    const plain = await forecastBy(FROM_HISTORY);
+    expect(forecast.interruption(calm, bid)).toEqual(plain.interruption(calm, bid));
+    expect(forecast.origin).toEqual({ chosen: 'by-regime', refused: null, version: null, byModel: 0, byHistory: [] });
+  });
+
+  it('leaves it while its forecasts do not come true, and says so', async () => {
+    runs = 0;
+    const forecast = await by(100, 'v7 expected 2 losses of late, 9 came');
+    expect(runs).toBe(0);
+    expect(forecast.interruption(spiky, bid).priceBy).toBeUndefined();
+    expect(forecast.interruption(spiky, bid).reason).toContain('expected 2 losses of late, 9 came');
+    expect(forecast.origin).toMatchObject({
+      version: null,
+      byHistory: [{ why: 'v7 expected 2 losses of late, 9 came', bids: 3 }],
+    });
+  });
+});
+
 describe('which forecast is chosen', () => {
   it('is the preset’s, unless the setting names another', () => {
     expect(forecastNamed('preset', 'ebbtide')).toBe('history');

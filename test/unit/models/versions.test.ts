@@ -47,6 +47,15 @@ describe('a forecast that is chosen', () => {
     expect(opened).toMatchObject({ chosen: 'history', model: null, refused: null, fault: null });
   });
 
+  it('by regime opens its model with the first question, and is refused in words from then on', async () => {
+    const opened = await openForecast('by-regime', places, FEATURES);
+    expect(opened).toMatchObject({ chosen: 'by-regime', byRegime: true, refused: null, fault: null });
+    expect(await opened.model?.run(new Float32Array(FEATURES.length))).toMatchObject({ kind: 'failed' });
+    expect(opened.refused).toMatch(/lacks a file/);
+    expect(opened.fault).toBe('missing');
+    await opened.close();
+  });
+
   it.each([
     ['a version that is not there', '2025-1-1', /no model 2025-1-1; there are 2026-9-1, 2026-11-21/],
     ['a version without its files', '2026-9-1', /lacks a file/],

@@ -13,6 +13,7 @@ import { forecastNamed, presetNamed, withStandIns } from '../../../stages/regist
 import type { Stages } from '../../../policy/contracts.ts';
 import { refusalText } from '../../../domain/plan.ts';
 import { capacityLearner } from '../../../stages/capacity-learner.ts';
+import { priceDriftLearner } from '../../../stages/price-drift-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import { capacityOf } from '../../../market/capacity-truth.ts';
 import { forecastTable, type OutlookForecast } from '../../../market/forecast/forecast-data.ts';
@@ -51,6 +52,7 @@ const fleet = createLocalFleet({
 const solver = highsSolver();
 const learners = composeLearners();
 const evidence = learners.of(capacityLearner);
+const drift = learners.of(priceDriftLearner);
 const { preset } = world.record;
 const { ownPolicies } = world;
 // Trials search for the job at fault, and an engine that replaces a hung one searches for more: policies of the user's
@@ -78,7 +80,7 @@ const engine = new Engine<Solver>({
   config: world.config,
   limits: world.limits,
   learners,
-  forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence })),
+  forecast: async (scene) => (forecast = await forecasting.of(scene, { market, evidence, drift })),
   trials: async (observed) => {
     const { snapshot } = observed;
     const asked = bidsAsked(snapshot, asks, world.config);

@@ -1,4 +1,5 @@
 import { Forecasting, type ForecastingParts, type Known } from '../../../cycle/forecast/forecasting.ts';
+import { BY_REGIME } from '../../../domain/forecast.ts';
 import type { Scene } from '../../../policy/asks.ts';
 import type { OutlookForecast } from '../../../market/forecast/forecast-data.ts';
 import { CAPACITY_FEATURES } from '../../../market/features/capacity-features.ts';
@@ -9,7 +10,7 @@ import { modelPlaces } from '../models/model-places.ts';
 
 interface Parts {
   readonly dir: string;
-  /** Forecast of prices: `history`, `model` or a version. `config` has that of capacity. */
+  /** Forecast of prices: `history`, `by-regime`, `model` or a version. `config` has that of capacity. */
   readonly name: string;
   readonly config: ForecastingParts['config'];
   /** Questions to it; default: every bid that is tried. */
@@ -77,4 +78,4 @@ export class ForecastInUse {
 }
 
 const meaning = async (name: string, places: ModelPlaces): Promise<string> =>
-  name === 'model' ? JSON.stringify(await modelInUse(places)) : name;
+  name === 'model' || name === BY_REGIME ? JSON.stringify(await modelInUse(places)) : name;

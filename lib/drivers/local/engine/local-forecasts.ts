@@ -2,6 +2,7 @@ import { liveInstances } from '../../../cycle/state/known-instances.ts';
 import { poolForecasts } from '../../../cycle/forecast/pool-forecasts.ts';
 import { forecastNamed } from '../../../stages/registry.ts';
 import { capacityLearner } from '../../../stages/capacity-learner.ts';
+import { priceDriftLearner } from '../../../stages/price-drift-learner.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import type { Backend } from '../../../ports/backend.ts';
 import type { Market } from '../../../ports/market.ts';
@@ -23,10 +24,11 @@ export function localForecasts({ dir, world, market, store }: Asked): Backend['f
   const forecasting = new ForecastInUse({ dir, name, config });
   return async (pools) => {
     const learners = composeLearners();
-    await learners.recall(store, [capacityLearner]);
+    await learners.recall(store, [capacityLearner, priceDriftLearner]);
     const evidence = learners.of(capacityLearner);
+    const drift = learners.of(priceDriftLearner);
     return poolForecasts(
-      { forecasting, market, evidence, held: await liveInstances(store), config, now: clock.now() },
+      { forecasting, market, evidence, drift, held: await liveInstances(store), config, now: clock.now() },
       pools,
     );
   };

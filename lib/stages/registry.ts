@@ -196,7 +196,10 @@ const appraiseOnly = (buys: (pool: Pool) => boolean, appraise: AppraisePolicy): 
     return { ...context, snapshot: { ...snapshot, pools: snapshot.pools.filter(({ pool }) => buys(pool)) } };
   });
 
-/** Resolved setting `forecast` of a preset: `history`, `by-regime`, `model` or a version. Throws `usage` for an unknown preset. */
+/**
+ * Resolved setting `forecast` of a preset: `history`, `by-regime`, `model` or a version. Throws `usage` for an unknown
+ * preset.
+ */
 export const forecastNamed = (
   setting: string,
   preset: string,

@@ -206,8 +206,7 @@ class Simulation {
     // Beliefs are never stored: a fault ends the simulation, and the next one learns from its own runs.
     const learners = composeLearners({ isKept: false, ...(input.learners && { more: input.learners }) });
     this.#teach = (event) => learners.observe(event, throwFault);
-    const evidence = learners.of(capacityLearner);
-    const drift = learners.of(priceDriftLearner);
+    const learned = { evidence: learners.of(capacityLearner), drift: learners.of(priceDriftLearner) };
     const deciders = input.deciders(this.#truth);
     const chosen = input.forecast ?? FROM_HISTORY;
     const forecasting = new Forecasting({
@@ -218,7 +217,7 @@ class Simulation {
     });
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
-      const made = await forecasting.of(scene, { market, evidence, drift });
+      const made = await forecasting.of(scene, { market, ...learned });
       const isTrue = chosen.chosen === ORACLE_FORECAST.chosen;
       return isTrue ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs) : made;
     };

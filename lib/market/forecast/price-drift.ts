@@ -96,7 +96,7 @@ export class PriceDrift implements PriceDriftBelief {
 
   #poolsOf(version: string): Map<PoolId, Sums> {
     let pools = this.#versions.get(version);
-    if (pools === undefined) this.#versions.set(version, (pools = new Map()));
+    if (pools === undefined) this.#versions.set(version, (pools = new Map<PoolId, Sums>()));
     return pools;
   }
 }

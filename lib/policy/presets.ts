@@ -1,4 +1,5 @@
 /** The shipped presets: one policy per stage, by name. */
+import { BY_REGIME, FROM_HISTORY } from '../domain/forecast.ts';
 import type { PresetSpec } from '../domain/preset-spec.ts';
 
 /** The shipped model that is an LSTM over the last ten prices, as Tributary's is (section 2.2.1). */
@@ -14,6 +15,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
   ebbtide: {
     about: 'the default: recurring runs, one MILP, Stratus packing, Tributary diversification',
     source: 'ours; JamaisVu, sections 3 and 4; Stratus, section 3.2; Tributary, section 2.2',
+    forecast: BY_REGIME,
     estimate: 'recurring',
     value: 'jvusched',
     appraise: 'cost-and-risk',
@@ -26,7 +28,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     scale: 'stratus-tributary',
   },
   tributary: {
-    about: 'ebbtide with price losses forecast by the LSTM (Tributary) in place of history',
+    about: 'ebbtide with price losses forecast by the LSTM (Tributary) in place of our choice',
     source: 'Tributary, section 2.2.1',
     extends: 'ebbtide',
     forecast: LSTM,
@@ -41,6 +43,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     about: 'packs as ebbtide does, buys on-demand only',
     source: 'baseline',
     extends: 'ebbtide',
+    forecast: FROM_HISTORY.chosen,
     appraise: 'without-spot',
     move: 'guard',
     scale: 'on-demand',
@@ -49,6 +52,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     about: 'the cheapest spot pool until the last safe moment, then on-demand; waits while there is no spot',
     source: 'greedy of "Can’t Be Late" (NSDI 2024, section 4)',
     extends: 'ebbtide',
+    forecast: FROM_HISTORY.chosen,
     move: 'guard',
     plan: 'spot-greedy',
     scale: 'cheapest-spot',
@@ -57,6 +61,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     about: 'spot where there is some, on-demand when behind a line of even progress',
     source: '"Can’t Be Late" (NSDI 2024, section 4)',
     extends: 'ebbtide',
+    forecast: FROM_HISTORY.chosen,
     move: 'uniform-progress',
     plan: 'uniform-progress',
     scale: 'cheapest-spot',

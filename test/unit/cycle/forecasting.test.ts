@@ -145,7 +145,10 @@ describe('a forecast by regime', () => {
 
 describe('which forecast is chosen', () => {
   it('is the preset’s, unless the setting names another', () => {
-    expect(forecastNamed('preset', 'ebbtide')).toBe('history');
+    expect(forecastNamed('preset', 'ebbtide')).toBe('by-regime');
+    expect(forecastNamed('preset', 'greedy')).toBe('by-regime');
+    expect(forecastNamed('preset', 'uniform-progress')).toBe('history');
+    expect(forecastNamed('preset', 'fleet')).toBe('history');
     expect(forecastNamed('preset', 'tributary')).toMatch(/-lstm$/);
     expect(forecastNamed('model', 'tributary')).toBe('model');
     expect(forecastNamed('history', 'tributary')).toBe('history');

@@ -8,6 +8,6 @@ import { runtimeLearner } from './estimate/runtime-learner.ts';
 export const LEARNERS = {
   runtimes: runtimeLearner,
   capacity: capacityLearner,
-  priceDrift: priceDriftLearner,
+  'price-drift': priceDriftLearner,
   lateness: latenessLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

@@ -265,7 +265,13 @@ describe('training', () => {
     const dir = newDir();
     writeFileSync(
       join(scratch, 'job.json'),
-      JSON.stringify({ name: 'one', command: 'true', expectedRuntime: '1m', resources: { cpu: 1, memory: '64MiB' } }),
+      JSON.stringify({
+        name: 'one',
+        command: 'true',
+        expectedRuntime: '1m',
+        resources: { cpu: 1, memory: '64MiB' },
+        constraints: { purchaseOptions: ['spot'] },
+      }),
     );
     const from = ['--market', market, '--from', '2026-01-20T00:00:00Z', '--speed', '600', '--set', 'forecast=model'];
     expect(ebb('run', 'job.json', '--dir', dir, ...from).status).toBe(0);

@@ -18,9 +18,17 @@ import { nonInterruptibleOnly } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { forecastFor } from '../../domain/forecasts.ts';
 import { NOTICE_S } from '../../domain/instance.ts';
-import { runningParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
+import {
+  runningParts,
+  workDoneS,
+  workKeptS,
+  type InstanceView,
+  type RunningTask,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
+import { once } from '../../kernel/once.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { lossOf, meanLeftS } from '../../policy/work-left.ts';
 
@@ -37,6 +45,7 @@ const LEAST_GAIN = 0.01;
 export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => null): readonly Move[] {
   const { snapshot, worths, config } = input;
   const withinS = GUARD_CYCLES * config.cyclePeriodS;
+  const together = once(() => countTogether(snapshot));
   const moves: Move[] = [];
   for (const running of runningParts(snapshot).atRisk) {
     if (worths.mayBeDue?.(running, withinS) === false) continue;
@@ -44,10 +53,19 @@ export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => 
     if (view === undefined || view.instance.state === 'warned') continue;
     // A hard constraint is never widened: work that may only use spot stays there.
     if (nonInterruptibleOnly(running.stage.constraints) === null) continue;
-    const reason = reasonToMove({ running, view, tolerates }, input);
+    const reason = reasonToMove({ running, view, together, tolerates }, input);
     if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
   }
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
+}
+
+/** Attempts on spot by job and pool: the market takes those of one pool together. */
+function countTogether(snapshot: Snapshot): (running: RunningTask) => number {
+  const key = ({ attempt }: RunningTask): string =>
+    `${attempt.job} ${snapshot.instances.get(attempt.instance)?.pool.id ?? ''}`;
+  const counts = new Map<string, number>();
+  for (const running of runningParts(snapshot).atRisk) counts.set(key(running), (counts.get(key(running)) ?? 0) + 1);
+  return (running) => counts.get(key(running)) ?? 1;
 }
 
 /** Probabilities of lateness of both strategies, how long the rest takes, and what a move has to do again. */
@@ -58,6 +76,8 @@ export interface Risk {
   readonly moveLate: number;
   readonly leftS: number;
   readonly againS: number;
+  /** Attempts of the job that the market takes together with this one, itself included. */
+  readonly together: number;
 }
 
 /** Comparison of dollars: whether the risk of staying is worth it, with both amounts. Null: they are not compared. */
@@ -66,10 +86,14 @@ export type Tolerates = (
   input: DecisionContext,
 ) => { readonly stays: boolean; readonly why: string } | null;
 
-function reasonToMove(
-  { running, view, tolerates }: { running: RunningTask; view: InstanceView; tolerates: Tolerates },
-  input: DecisionContext,
-): string | null {
+interface Guarded {
+  readonly running: RunningTask;
+  readonly view: InstanceView;
+  readonly together: () => (running: RunningTask) => number;
+  readonly tolerates: Tolerates;
+}
+
+function reasonToMove({ running, view, together, tolerates }: Guarded, input: DecisionContext): string | null {
   const { snapshot, config, worths, forecasts } = input;
   const worth = worths.ofRunning(running);
   const lossS = lossOf(running.stage);
@@ -88,7 +112,8 @@ function reasonToMove(
   const lostLate = lossS === Infinity ? 1 : pLeftOver(running, slackS - overheadS - lossS, input);
   const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
-  const dollars = tolerates({ running, view, stayLate, moveLate, leftS: raw(left), againS }, input);
+  const risk = { running, view, stayLate, moveLate, leftS: raw(left), againS, together: together()(running) };
+  const dollars = tolerates(risk, input);
   if (dollars?.stays === true) return null;
   const minutes = Math.round(msBetween(snapshot.nowMs, worth.latestSafeStartMs ?? snapshot.nowMs) / 6000) / 10;
   const moment = minutes >= 0 ? `is in ${minutes} min` : `was ${-minutes} min ago`;

@@ -55,7 +55,7 @@ interface Seen {
   readonly view: PoolView;
 }
 
-/** Offers of both kinds, the cheapest on-demand in US dollars per hour, and the price of lateness for a task. */
+/** Offers of both kinds, the cheapest on-demand in US dollars per hour, and a task's part of the price of lateness. */
 interface Sides {
   readonly spot: readonly Seen[];
   readonly staying: readonly Seen[];
@@ -65,8 +65,8 @@ interface Sides {
 }
 
 /**
- * Null without an offer of each kind. The market takes all instances of a pool together: tasks that start together are
- * as many risks as they have pools.
+ * Null without an offer of each kind. The market takes all instances of a pool together, and tasks that start together
+ * start in the cheapest one or two: they are one risk, and the job is late once.
  */
 function sidesOf({ group, viewOf }: Asking, offers: readonly Offer[], input: PlanInput): Sides | null {
   const seen = offers.flatMap((offer): Seen[] => {
@@ -80,7 +80,7 @@ function sidesOf({ group, viewOf }: Asking, offers: readonly Offer[], input: Pla
   const pools = new Set(spot.map(({ offer }) => offer.pool)).size;
   const listUsd = Math.min(...staying.map(({ offer }) => raw(offer.priceUsdPerHour) * Math.min(1, offer.newShare)));
   const price = lateUsd(latePrice(input.snapshot.jobs.get(group.job), input), listUsd);
-  return { spot, staying, onDemandUsd, pools, lateUsd: price * Math.min(1, pools / group.count) };
+  return { spot, staying, onDemandUsd, pools, lateUsd: price / group.count };
 }
 
 /**

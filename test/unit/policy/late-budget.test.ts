@@ -32,10 +32,10 @@ function priceOf(lateBudget: number, lateness?: Lateness, of: Job = job()): numb
 }
 
 describe('the price of a late job', () => {
-  it('is a half of its on-demand cost over the budget', () => {
-    // 20 hours at 0.5 USD: 10 USD. A risk of 1 % may save a half of them.
-    expect(priceOf(0.01)).toBeCloseTo(10 / 0.02, 6);
-    expect(priceOf(0.1)).toBeCloseTo(10 / 0.2, 6);
+  it('is an eighth of its on-demand cost over the budget', () => {
+    // 20 hours at 0.5 USD: 10 USD. A risk of 8 % may save all of them.
+    expect(priceOf(0.01)).toBeCloseTo(10 / 0.08, 6);
+    expect(priceOf(0.1)).toBeCloseTo(10 / 0.8, 6);
   });
 
   it('has no limit without a budget, for work that must be met, and for a job that is gone', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import type { SchedulerConfig } from '../../../../lib/domain/config.ts';
 import { certain } from '../../../../lib/domain/distribution.ts';
 import type { Job } from '../../../../lib/domain/job.ts';
-import { jobId } from '../../../../lib/kernel/ids.ts';
+import { attemptId, jobId } from '../../../../lib/kernel/ids.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import type { PlanInput } from '../../../../lib/policy/contracts.ts';
 import { guardMoves } from '../../../../lib/stages/move/deadline-guard.ts';
@@ -17,10 +18,14 @@ interface Facts {
   /** Time that a save takes; longer than the notice of an interruption, it comes too late. */
   readonly graceS?: number;
   readonly mustMeet?: boolean;
+  /** Tasks of the job, all in the same pool. */
+  readonly tasks?: number;
+  readonly billing?: SchedulerConfig['billing'];
 }
 
 /** Two hours of work on spot, at its last safe start. */
-function scene({ lateBudget, pInterrupted = 0.005, saves = true, graceS = 300, mustMeet = false }: Facts): PlanInput {
+function scene({ lateBudget, pInterrupted = 0.005, saves = true, graceS = 300, ...facts }: Facts): PlanInput {
+  const { mustMeet = false, tasks = 1, billing = 'per-second' } = facts;
   const input = handmade({
     running: [
       {
@@ -35,10 +40,16 @@ function scene({ lateBudget, pInterrupted = 0.005, saves = true, graceS = 300, m
       },
     ],
     pInterrupted,
-    config: { lateBudget },
+    config: { lateBudget, billing },
   });
   const checkpoint = saves ? { signal: 'SIGTERM', graceS: seconds(graceS), everyS: seconds(1200) } : null;
-  const running = input.snapshot.running.map((r) => ({ ...r, stage: { ...r.stage, checkpoint } as typeof r.stage }));
+  const running = input.snapshot.running.flatMap((r) =>
+    Array.from({ length: tasks }, (_, index) => ({
+      ...r,
+      stage: { ...r.stage, tasks, checkpoint } as typeof r.stage,
+      attempt: { ...r.attempt, index, id: index === 0 ? r.attempt.id : attemptId(`${r.attempt.id}-${index}`) },
+    })),
+  );
   const of = running[0];
   const job: Job = build.job({
     id: jobId('long'),
@@ -59,18 +70,33 @@ describe('work on spot at its last safe start', () => {
   });
 
   it('stays where leaving costs more than the risk', () => {
-    // 4 % of the price 2 h x 0.2 / 0.15 are 0.11 USD; two hours at 0.12 USD more are 0.24.
+    // 4 % of the price 2 h x 0.2 / 0.4 are 0.04 USD; two hours at 0.12 USD more are 0.24.
     expect(moves({ lateBudget: 0.05, pInterrupted: 0.02 })).toEqual([]);
   });
 
+  const dollars = (facts: Facts): readonly [risks: number, leaves: number] => {
+    const said = /staying risks \$([\d.]+) of lateness, leaving costs \$([\d.]+)/.exec(moves(facts)[0]?.reason ?? '');
+    return [Number(said?.[1]), Number(said?.[2])];
+  };
+
   it('leaves where the risk costs more, and says both', () => {
-    const [move] = moves({ lateBudget: 0.01, pInterrupted: 0.2 });
-    const [, risks, leaves] =
-      /staying risks \$([\d.]+) of lateness, leaving costs \$([\d.]+)/.exec(move?.reason ?? '') ?? [];
-    // 36 % of 0.4 / 0.02 USD.
-    expect(Number(risks)).toBeCloseTo(7.2, 1);
-    expect(Number(leaves)).toBeGreaterThan(0.24);
-    expect(Number(leaves)).toBeLessThan(0.26);
+    const [risks, leaves] = dollars({ lateBudget: 0.01, pInterrupted: 0.2 });
+    // 36 % of 0.4 / 0.08 USD.
+    expect(risks).toBeCloseTo(1.8, 1);
+    expect(leaves).toBeGreaterThan(0.24);
+    expect(leaves).toBeLessThan(0.26);
+  });
+
+  it('risks its part of the lateness, where one interruption takes more tasks of the job', () => {
+    // Twenty times the price of the job, twenty tasks to bear it.
+    const [risks] = dollars({ lateBudget: 0.01, pInterrupted: 0.2, tasks: 20 });
+    expect(risks).toBeCloseTo(1.8, 1);
+  });
+
+  it('leaves for whole hours where they are paid', () => {
+    const [, leaves] = dollars({ lateBudget: 0.01, pInterrupted: 0.2, billing: 'per-hour' });
+    // A changeover and two hours of on-demand are three at 0.2 USD. Of two on spot one is paid; the other costs 0.08.
+    expect(leaves).toBeCloseTo(3 * 0.2 - 0.08, 6);
   });
 
   it('stays where an interruption loses nothing, whatever the risk', () => {

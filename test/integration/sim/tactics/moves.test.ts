@@ -8,7 +8,7 @@ import { describeTactic, bringing, without } from '../../../support/tactics.ts';
 
 /**
  * Tactics of the move stage. All work saves its state; what an interruption costs hours leaves spot in time. Presets
- * that weigh lateness in dollars begin such work on on-demand.
+ * that weigh lateness in dollars begin such work on on-demand where the vCPU limit has no room to leave spot.
  */
 
 const HOUR_S = 3600;
@@ -43,7 +43,7 @@ const leavesSpot =
 describeTactic({
   tactic: 'work leaves spot when its last safe moment is near',
   acts: leavesSpot(64),
-  under: ['spot-greedy', 'uniform-progress'],
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
   mixed: [
     without('work that stays', { move: 'stay' }),
     { about: 'spot-greedy that stays', preset: { extends: 'spot-greedy', move: 'stay' }, acts: false },
@@ -112,7 +112,7 @@ describeTactic({
     if (target === undefined || first === undefined) throw new Error('both run');
     return target.fromS < untilS + 10 && first.instance !== target.instance;
   },
-  under: ['spot-greedy', 'uniform-progress'],
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
   mixed: [
     without('work that stays', { move: 'stay' }),
     {

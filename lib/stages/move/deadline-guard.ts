@@ -7,8 +7,8 @@
  * interruption may mean a missed deadline. So within two cycles of that time, two strategies are compared:
  *   stay:  P(late) = q P(left > slack - restart - lost work) + (1 - q) P(left > slack)
  *   move:  P(late) = P(left > slack - stop - start-up - restore - redone work)
- * q = P(interrupted before it is done), 0 if it is expected to end within the notice. Work without a checkpoint is late
- * for certain with an interruption.
+ * q = P(interrupted before it is done), 0 if it is expected to end within the notice. Work without a checkpoint loses
+ * all it has done by then.
  * Both are given the elapsed running time, which a restart does not reset: a task without a checkpoint that has run for
  * an hour takes more than an hour wherever it begins. The attempt moves if that makes lateness less likely. An attempt
  * that is nearly done stays.
@@ -109,7 +109,9 @@ function reasonToMove({ running, view, together, tolerates }: Guarded, input: De
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
-  const lostLate = lossS === Infinity ? 1 : pLeftOver(running, slackS - overheadS - lossS, input);
+  // Without a checkpoint all is run again after the interruption, which comes half-way on average.
+  const lostS = lossS === Infinity ? raw(doneS) + raw(left) / 2 : lossS;
+  const lostLate = pLeftOver(running, slackS - overheadS - lostS, input);
   const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
   const risk = { running, view, stayLate, moveLate, leftS: raw(left), againS, together: together()(running) };

@@ -32,8 +32,8 @@ export interface PendingGroup {
   readonly keptS: Seconds;
   /** Lower bound of each task's running time, from earlier attempts, saved or not (work-to-do.ts). Absent: `keptS`. */
   readonly ranS?: Seconds;
-  /** Target of the move for which its one task was stopped; absent: no target. */
-  readonly goesTo?: InstanceId;
+  /** Targets of the move for which its tasks were stopped, one per task (`memberOf`); absent: no targets. */
+  readonly goesTo?: readonly InstanceId[];
   readonly submittedMs: EpochMs;
   /** The job's deadline; null for best-effort. */
   readonly deadlineMs: EpochMs | null;

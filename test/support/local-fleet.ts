@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { signalQuietly } from '../../lib/drivers/local/fleet/processes.ts';
 import type { Observation } from '../../lib/domain/observation.ts';
 import { scaledClock, type Clock, type WallTime } from '../../lib/kernel/clock.ts';
 import { plus, raw, seconds, type EpochMs } from '../../lib/kernel/units.ts';
@@ -118,7 +119,7 @@ export class LocalFleetBench implements FleetDriver {
     await this.fleet.close();
     for (let tries = 0; tries < 100; tries++) {
       const left = processesOf(this.dir);
-      for (const { pid } of left) process.kill(pid, 'SIGKILL');
+      for (const { pid } of left) signalQuietly(pid, 'SIGKILL');
       if (left.length === 0) break;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -11,7 +11,14 @@ import { isEnding, type Attempt, type StageSpec } from '../../domain/job.ts';
 import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
-import { isStopping, liveBeside, memberOf, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import {
+  isStopping,
+  liveBeside,
+  memberOf,
+  type PendingGroup,
+  type RunningTask,
+  type Snapshot,
+} from '../../domain/snapshot.ts';
 import type {
   AppraisedMoves,
   DecisionContext,
@@ -129,8 +136,34 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
       },
     ];
   });
+  tasks.push(...stoppedFirst(context, returning));
   const placements = tasks.length === 0 ? [] : context.place(tasks, hosts, context);
   return { placements, hosts: afterPlacing(hosts, tasks, placements) };
+}
+
+/** Tasks of moving gangs that have stopped already: their targets keep room for them until the others have stopped. */
+function stoppedFirst({ snapshot, leftOf }: PlacingContext, stopping: readonly RunningTask[]): readonly TaskToPlace[] {
+  const gangs = new Map(
+    stopping
+      .filter((r) => r.stage.gang && r.attempt.goesTo !== undefined)
+      .map((r) => [`${r.attempt.job}/${r.attempt.stage}`, r]),
+  );
+  if (gangs.size === 0) return [];
+  return snapshot.tasks.flatMap((task): TaskToPlace[] => {
+    const mate = gangs.get(`${task.job}/${task.stage}`);
+    const target = task.goesTo;
+    if (mate === undefined || target === undefined) return [];
+    return [
+      {
+        task,
+        group: groupId(`return/${task.job}/${task.stage}/${task.index}`),
+        need: mate.attempt.resources,
+        runtimeS: leftOf(mate),
+        gang: null,
+        allowed: (host) => isOn(host, target),
+      },
+    ];
+  });
 }
 
 /** Whether a task waits once this attempt has stopped; of several that stop, the first stands for all. */
@@ -141,8 +174,8 @@ const waitsAgain = (r: RunningTask, snapshot: Snapshot): boolean =>
 const isOn = ({ on }: Host, target: InstanceId): boolean => on === target;
 
 /**
- * Starts of tasks that have stopped to go on elsewhere, on their target, in the order of their groups' ids. Groups
- * whose target has no room left wait like any other. O(groups + hosts).
+ * Starts of tasks that have stopped to go on elsewhere, on their targets, in the order of their groups' ids. Groups
+ * whose targets lack room for all of their tasks wait like any other. O(groups + their tasks + hosts).
  */
 export function placeMoved({ groups: all }: Pick<Snapshot, 'groups'>, hosts: readonly Host[]) {
   const groups = all.filter((g) => g.goesTo !== undefined).sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -150,23 +183,44 @@ export function placeMoved({ groups: all }: Pick<Snapshot, 'groups'>, hosts: rea
   const tasks: TaskToPlace[] = [];
   const arrived = new Set<GroupId>();
   if (groups.length === 0) return { placements, hosts, arrived };
-  const byInstance = new Map(hosts.map((h) => [h.on, h]));
-  const taken = new Map<InstanceId, Resources>();
+  const room = new TargetRoom(hosts);
   for (const group of groups) {
-    const target = invariant(group.goesTo, 'the group has a target');
-    const host = byInstance.get(target);
-    if (host === undefined || group.count !== 1) continue;
-    const needed = plusResources(taken.get(target) ?? NO_RESOURCES, group.need);
-    if (!fits(needed, host.free)) continue;
-    if (brokenConstraint(group.stage.constraints, host.pool) !== null) continue;
-    taken.set(target, needed);
-    const index = invariant(memberOf(group, 0), `group ${group.id} has no task`);
-    const task = { job: group.job, stage: group.stage.name, index };
-    tasks.push({ task, group: group.id, need: group.need, runtimeS: seconds(0), gang: null, allowed: () => true });
-    placements.push({ task, group: group.id, on: host.on, reason: 'it stopped elsewhere to go on here' });
+    const targets = room.take(group);
+    if (targets === null) continue;
+    targets.forEach((on, nth) => {
+      const index = invariant(memberOf(group, nth), `group ${group.id} has no task ${nth}`);
+      const task = { job: group.job, stage: group.stage.name, index };
+      tasks.push({ task, group: group.id, need: group.need, runtimeS: seconds(0), gang: null, allowed: () => true });
+      placements.push({ task, group: group.id, on, reason: 'it stopped elsewhere to go on here' });
+    });
     arrived.add(group.id);
   }
   return { placements, hosts: afterPlacing(hosts, tasks, placements), arrived };
+}
+
+/** Room of targets, less what groups have taken. */
+class TargetRoom {
+  readonly #hosts: ReadonlyMap<InstanceId, Host>;
+  readonly #taken = new Map<InstanceId, Resources>();
+
+  constructor(hosts: readonly Host[]) {
+    this.#hosts = new Map(hosts.map((h) => [h.on, h]));
+  }
+
+  /** The targets of a group, if each has room for its tasks and satisfies the constraints; else nothing is taken. */
+  take({ goesTo = [], count, need, stage }: PendingGroup): readonly InstanceId[] | null {
+    if (goesTo.length !== count) return null;
+    const needed = new Map<InstanceId, Resources>();
+    for (const on of goesTo) {
+      const host = this.#hosts.get(on);
+      const sum = plusResources(needed.get(on) ?? this.#taken.get(on) ?? NO_RESOURCES, need);
+      if (host === undefined || !fits(sum, host.free)) return null;
+      if (brokenConstraint(stage.constraints, host.pool) !== null) return null;
+      needed.set(on, sum);
+    }
+    for (const [on, sum] of needed) this.#taken.set(on, sum);
+    return goesTo;
+  }
 }
 
 /** Reserves room for attempts that move, before anything else is placed: where their targets are. */

@@ -2,8 +2,8 @@
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
-import { liveBeside, runningNamed, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
-import type { AppraisedMoves, DecisionContext, MovePolicy } from '../../policy/contracts.ts';
+import { liveBeside, runningNamed, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import type { AppraisedMoves, DecisionContext, MovePolicy, PlannedMove } from '../../policy/contracts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
 
 export interface Stop {
@@ -14,36 +14,17 @@ export interface Stop {
   readonly to?: InstanceId;
 }
 
-export function stopsOf(
-  context: DecisionContext,
-  allotment: Allotment,
-  moving: {
-    readonly appraised: AppraisedMoves;
-    readonly placed: readonly Placement[];
-    readonly buys: boolean;
-    readonly vacate: MovePolicy['vacate'];
-  },
-): Stop[] {
+interface Moving {
+  readonly appraised: AppraisedMoves;
+  readonly placed: readonly Placement[];
+  readonly buys: boolean;
+  readonly vacate: MovePolicy['vacate'];
+}
+
+export function stopsOf(context: DecisionContext, allotment: Allotment, moving: Moving): Stop[] {
   const { snapshot } = context;
-  const stops = new Map<AttemptId, Stop>();
-  const stop = ({ attempt }: RunningTask, why: Omit<Stop, 'attempt'>): void => {
-    if (attempt.state === 'stopping' || stops.has(attempt.id)) return;
-    stops.set(attempt.id, { attempt: attempt.id, ...why });
-  };
-  const endings = new Map<JobId, string>();
-  let hasGang = false;
-  for (const job of snapshot.jobs.values()) {
-    const why = whyEnding(job);
-    if (why !== null) endings.set(job.id, why);
-    hasGang ||= job.spec.stages.some((s) => s.gang);
-  }
-  const mayStop = endings.size > 0 || hasGang;
-  for (const r of mayStop ? snapshot.running : []) {
-    const ending = endings.size === 0 ? undefined : endings.get(r.attempt.job);
-    if (ending !== undefined) stop(r, { why: 'cancelled', reason: ending });
-    else if (r.stage.gang && brokenGang(snapshot, r))
-      stop(r, { why: 'preempted', reason: 'its gang is no longer complete' });
-  }
+  const stops = new Stops();
+  endings(snapshot, stops);
   const { preemptions } = allotment;
   const preempted = runningNamed(
     snapshot,
@@ -51,31 +32,86 @@ export function stopsOf(
   );
   for (const { attempt, reason } of preemptions) {
     const running = preempted.get(attempt);
-    if (running !== undefined) stop(running, { why: 'preempted', reason });
+    if (running !== undefined) stops.add(running, { why: 'preempted', reason });
   }
-  const placed = new Map(moving.placed.map((p) => [p.group, p]));
-  const { moves, offers } = moving.appraised;
-  const going = new Set(moves.map((m) => m.running.attempt.id));
-  for (const m of moves) {
-    const on = placed.get(moveGroup(m))?.on;
-    const host = on === undefined ? undefined : snapshot.instances.get(on);
-    if (host !== undefined && host.instance.state === 'ready') {
-      const reason = `${m.reason}; ${host.instance.id} (${host.pool.id}) is ready to take it`;
-      // A gang restarts as a whole, wherever there is room for all of it.
-      const to = m.running.stage.gang ? {} : { to: host.instance.id };
+  moves(context, stops, moving);
+  return stops.all();
+}
+
+/** The first reason of each attempt that does not stop already. */
+class Stops {
+  readonly #stops = new Map<AttemptId, Stop>();
+
+  add({ attempt }: RunningTask, why: Omit<Stop, 'attempt'>): void {
+    if (attempt.state === 'stopping' || this.#stops.has(attempt.id)) return;
+    this.#stops.set(attempt.id, { attempt: attempt.id, ...why });
+  }
+
+  of(attempt: AttemptId): Stop | undefined {
+    return this.#stops.get(attempt);
+  }
+
+  all(): Stop[] {
+    return [...this.#stops.values()];
+  }
+}
+
+function endings(snapshot: Snapshot, stops: Stops): void {
+  const ending = new Map<JobId, string>();
+  let hasGang = false;
+  for (const job of snapshot.jobs.values()) {
+    const why = whyEnding(job);
+    if (why !== null) ending.set(job.id, why);
+    hasGang ||= job.spec.stages.some((s) => s.gang);
+  }
+  for (const r of ending.size > 0 || hasGang ? snapshot.running : []) {
+    const why = ending.size === 0 ? undefined : ending.get(r.attempt.job);
+    if (why !== undefined) stops.add(r, { why: 'cancelled', reason: why });
+    else if (r.stage.gang && brokenGang(snapshot, r))
+      stops.add(r, { why: 'preempted', reason: 'its gang is no longer complete' });
+  }
+}
+
+/** Moves whose target is up; of a gang, all of its moves must have one that is. */
+function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys, vacate }: Moving): void {
+  const { snapshot } = context;
+  const targets = new Map(placed.map((p) => [p.group, p.on]));
+  const targetOf = (m: PlannedMove): InstanceView | undefined => {
+    const on = targets.get(moveGroup(m));
+    return on === undefined ? undefined : snapshot.instances.get(on);
+  };
+  const isUp = (m: PlannedMove): boolean => targetOf(m)?.instance.state === 'ready';
+  const going = new Set(appraised.moves.map((m) => m.running.attempt.id));
+  const ofGang = appraised.moves.filter((m) => m.running.stage.gang);
+  const gangs = Map.groupBy(ofGang, (m) => gangOf(m.running));
+  for (const m of appraised.moves) {
+    const target = targetOf(m);
+    if (target !== undefined && (gangs.get(gangOf(m.running)) ?? [m]).every(isUp)) {
+      const reason = `${m.reason}; ${target.instance.id} (${target.pool.id}) is ready to take it`;
       // Copies go with it: while one lives its task would not start on the target.
-      for (const r of [m.running, ...liveBeside(snapshot, m.running)]) stop(r, { why: 'preempted', reason, ...to });
+      for (const r of [m.running, ...liveBeside(snapshot, m.running)])
+        stops.add(r, { why: 'preempted', reason, to: target.instance.id });
       continue;
     }
-    const of = offers.get(moveGroup(m))?.offers ?? [];
-    const { vacate, buys } = moving;
+    const moveOffers = appraised.offers.get(moveGroup(m))?.offers ?? [];
     // A named target is worth waiting for, or is not to be had.
-    const mayVacate = host === undefined && m.to === undefined;
-    const why = mayVacate ? vacate({ ...context, move: m, moveOffers: of, going, buys }) : null;
-    if (why !== null) stop(m.running, { why: 'preempted', reason: why });
+    const mayVacate = target === undefined && m.to === undefined;
+    const why = mayVacate ? vacate({ ...context, move: m, moveOffers, going, buys }) : null;
+    if (why !== null) stops.add(m.running, { why: 'preempted', reason: why });
   }
-  return [...stops.values()];
+  if (gangs.size > 0) restOfGangs(snapshot, stops, gangs);
 }
+
+/** The rest of a gang stops with its tasks that move, and goes on where it is. */
+function restOfGangs(snapshot: Snapshot, stops: Stops, gangs: ReadonlyMap<string, readonly PlannedMove[]>): void {
+  for (const r of snapshot.running) {
+    const [first] = gangs.get(gangOf(r)) ?? [];
+    if (first === undefined || stops.of(first.running.attempt.id)?.to === undefined) continue;
+    stops.add(r, { why: 'preempted', reason: 'its gang goes on elsewhere as a whole', to: r.attempt.instance });
+  }
+}
+
+const gangOf = ({ attempt }: RunningTask): string => `${attempt.job}/${attempt.stage}`;
 
 function whyEnding(job: Job): string | null {
   if (job.cancelRequested) return 'the job was cancelled';

@@ -198,8 +198,14 @@ const movedGroup = (job: Job, stage: StageSpec, task: Task): PendingGroup => ({
     members: { indices: [task.index] },
     ...leastOf([task]),
   }),
-  ...(task.goesTo === undefined ? {} : { goesTo: task.goesTo }),
+  ...targetsOf([task]),
 });
+
+/** Targets of tasks that all have one; a gang of which some have none starts wherever all of it has room. */
+function targetsOf(tasks: readonly Task[]): Pick<PendingGroup, 'goesTo'> {
+  const goesTo = tasks.flatMap((t) => t.goesTo ?? []);
+  return goesTo.length < tasks.length ? {} : { goesTo };
+}
 
 /** Common lower bound of the tasks. */
 function leastOf(tasks: readonly Task[]): Pick<PendingGroup, 'keptS' | 'ranS'> {
@@ -215,17 +221,12 @@ function gangGroup(
   gang: { context: PendingContext; due: readonly Task[]; fresh: number; nextFresh: number; running: number },
 ): void {
   if (gang.running > 0 || gang.due.length < gang.context.waiting.length) return;
-  const indices = gang.due.map((t) => t.index);
+  const due = gang.due.toSorted((a, b) => a.index - b.index);
+  const indices = due.map((t) => t.index);
   for (let i = 0; i < gang.fresh; i++) indices.push(gang.nextFresh + i);
-  const done = gang.fresh > 0 ? { keptS: ZERO_S } : leastOf(gang.due);
-  gang.context.groups.push(
-    group(job, stage, {
-      name: 'gang',
-      count: indices.length,
-      members: { indices: indices.sort((a, b) => a - b) },
-      ...done,
-    }),
-  );
+  const done = gang.fresh > 0 ? { keptS: ZERO_S } : leastOf(due);
+  const of = { name: 'gang', count: indices.length, members: { indices: indices.sort((a, b) => a - b) }, ...done };
+  gang.context.groups.push({ ...group(job, stage, of), ...(gang.fresh > 0 ? {} : targetsOf(due)) });
 }
 
 function group(

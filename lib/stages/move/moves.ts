@@ -7,10 +7,11 @@ import { keepsProgress } from './own-stops.ts';
 import { movesThatPay } from './returns.ts';
 import { backToSpot } from './uniform-progress.ts';
 import { vacate } from './vacate.ts';
+import { wholeGangs } from './whole-gangs.ts';
 
 /** Moves that would lose too much work are dropped, and reserve no room. Stopping attempts keep their room reserved. */
 export const moving = (propose: MovePolicy['propose']): MovePolicy => ({
-  propose: (context) => propose(context).filter((m) => keepsProgress(m.running, context)),
+  propose: (context) => wholeGangs(propose(context), context).filter((m) => keepsProgress(m.running, context)),
   begin,
   returning: ({ snapshot }) => runningParts(snapshot).stopping,
   vacate,

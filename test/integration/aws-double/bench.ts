@@ -20,6 +20,7 @@ import {
 import { START_MS, trace } from '../../contract/fleet.ts';
 import { startAwsDouble, type AwsDouble, type AwsDoubleOptions } from '../../../scripts/aws-double/double.ts';
 import type { AwsEvent } from '../../../scripts/aws-double/events.ts';
+import { signalQuietly } from '../../../lib/drivers/local/fleet/processes.ts';
 import { processesOf } from '../../support/local-fleet.ts';
 
 /** Market seconds per wall second. */
@@ -194,7 +195,7 @@ export class Bench {
     const { dir } = this.double;
     await this.double.close();
     const left = processesOf(dir);
-    for (const { pid } of left) process.kill(pid, 'SIGKILL');
+    for (const { pid } of left) signalQuietly(pid, 'SIGKILL');
   }
 }
 

@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { signalQuietly } from '../../../lib/drivers/local/fleet/processes.ts';
 import { processesOf } from '../../support/local-fleet.ts';
 
 const NODE = ['--disable-warning=ExperimentalWarning', join(process.cwd(), 'bin', 'ebb.ts')];
@@ -17,7 +18,7 @@ function endAll(): void {
   engine?.kill('SIGKILL');
   engine = null;
   for (let left = processesOf(cwd); left.length > 0; left = processesOf(cwd)) {
-    for (const { pid } of left) process.kill(pid, 'SIGKILL');
+    for (const { pid } of left) signalQuietly(pid, 'SIGKILL');
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { StageSpec } from '../../../lib/domain/job.ts';
+import type { StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { MoveTarget, Plan } from '../../../lib/domain/plan.ts';
 import { capUsd } from '../../../lib/domain/pool.ts';
 import { instanceId, poolId } from '../../../lib/kernel/ids.ts';
@@ -83,6 +83,55 @@ describe('a move to a named pool', () => {
       const { plan } = await decided(bad);
       expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
     }
+  });
+});
+
+describe('a gang', () => {
+  /** Three tasks, of which the plan moves the first two off spot, to two instances that are up or not. */
+  function scene({ isUp }: { readonly isUp: boolean }): Scene {
+    const gang = jobOf(
+      'j-gang',
+      { running: 3 },
+      { gang: true, resources: resources(3), expectedRuntimeS: seconds(7200) },
+    );
+    const on = (index: number, id: string) =>
+      runs(`a${index}`, gang, { index, instance: instanceId(id), resources: resources(3) });
+    const instances = [host('i-test', spot), host('i-other', spot), host('i-stays', onDemand), host('i-up', onDemand)];
+    return {
+      jobs: [gang],
+      attempts: [on(0, 'i-test'), on(1, 'i-other'), on(2, 'i-stays')],
+      instances: [...instances, host('i-next', onDemand, isUp ? {} : { state: 'starting', readyMs: null })],
+      moves: ['a0', 'a1'].map((attempt) => ({ attempt, reason: 'as told' })),
+    };
+  }
+  it('runs on until all of its moves have a target that is up, which are kept', async () => {
+    const { plan } = await decided(scene({ isUp: false }));
+    expect([stopsOf(plan), keysOf(plan, 'release')]).toEqual([[], []]);
+  });
+
+  it('stops as a whole then; a task that does not move comes back to its instance', async () => {
+    const { plan } = await decided(scene({ isUp: true }));
+    const stops = new Map(plan.effects.flatMap((e) => (e.kind === 'stop' ? [[e.attempt as string, e.to]] : [])));
+    expect([...stops.keys()].sort()).toEqual(['a0', 'a1', 'a2']);
+    expect(stops.get('a2')).toBe('i-stays');
+    for (const moved of ['a0', 'a1']) expect(['i-up', 'i-next']).toContain(stops.get(moved));
+  });
+
+  it('finds its room kept for tasks that have stopped before the others', async () => {
+    const { jobs, instances = [] } = scene({ isUp: true });
+    const gang = jobs[0]!;
+    const stopped = (index: number, on: string): Task => ({
+      ...{ job: gang.id, stage: 'main', index, state: 'waiting', attempts: 1, failures: 0 },
+      ...{ keptS: seconds(0), notBeforeMs: null, goesTo: instanceId(on) },
+    });
+    const stays = instanceId('i-stays');
+    const { plan } = await decided({
+      jobs: [{ ...gang, stages: gang.stages.map((s) => ({ ...s, running: 1, waiting: 2 })) }],
+      attempts: [runs('a2', gang, { index: 2, instance: stays, state: 'stopping', goesTo: stays })],
+      tasks: [stopped(0, 'i-up'), stopped(1, 'i-next')],
+      instances,
+    });
+    expect(keysOf(plan, 'release')).toEqual(['i-other', 'i-test']);
   });
 });
 

@@ -16,7 +16,7 @@ const moved = (job: string, target: string): PendingGroup => ({
   count: 1,
   members: { indices: [0] },
   keptS: seconds(60),
-  goesTo: instanceId(target),
+  goesTo: [instanceId(target)],
   submittedMs: epochMs(0),
   deadlineMs: null,
   need: resources(2),
@@ -46,5 +46,26 @@ it('fills a target with as many tasks as it has room for, whatever the order of 
     ]);
     expect(arrived).toEqual(new Set(['j-a/main/moved-0', 'j-c/main/moved-0']));
     expect(left.map((l) => l.free)).toEqual([resources(1, 512), resources(1, 512)]);
+  }
+});
+
+it('starts a gang whole, each task on its own target, or leaves it waiting', () => {
+  const gang = (...targets: readonly string[]): PendingGroup => ({
+    ...moved('j-gang', ''),
+    count: 2,
+    members: { indices: [0, 2] },
+    goesTo: targets.map(instanceId),
+  });
+  const hosts = [host('i-1'), host('i-2')];
+  const whole = placed([gang('i-2', 'i-1')], hosts);
+  expect(whole.placements.map((p) => [p.task.index, p.on])).toEqual([
+    [0, 'i-2'],
+    [2, 'i-1'],
+  ]);
+  for (const targets of [['i-1', 'i-gone'], ['i-1', 'i-1'], ['i-1']]) {
+    const { placements, arrived, hosts: left } = placed([gang(...targets), moved('j-z', 'i-1')], hosts);
+    expect(placements.map((p) => p.task.job)).toEqual(['j-z']);
+    expect(arrived.size).toBe(1);
+    expect(left.map((l) => l.free)).toEqual([resources(1, 512), resources(3, 1024)]);
   }
 });

@@ -1,5 +1,5 @@
-// `npm test`: installs missing dependencies and runs every test. Standard output ends with a line for each slow file and
-// each failed test, and `N passed, N failed`. Arguments go to jest: `npm test -- test/unit/cli`.
+// `npm test`: installs missing dependencies and runs every test. Standard output ends with a line for each slow file
+// and each failed test, and `N passed, N failed`. Arguments go to jest: `npm test -- test/unit/cli`.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';

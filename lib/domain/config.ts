@@ -85,7 +85,7 @@ export const schedulerConfig = z.strictObject({
     .number()
     .positive()
     .default(0.03)
-    .describe('Prior mean of capacity interruptions per instance-hour, for a pool nothing is known of.'),
+    .describe('Prior mean of capacity interruptions per instance-hour, while little is known of any pool.'),
   hazardPriorHours: z.number().positive().default(20).describe('Weight of that prior, in instance-hours of evidence.'),
   refundRule: z
     .enum(['first-hour', 'none'])

@@ -9,8 +9,8 @@ import { CapacityNews, poolNews, type PoolNews } from '../features/capacity-feat
  * a Gamma posterior per pool. Instances still running count as exposure without an event, which is all that
  * right-censoring needs under a constant rate.
  * Partial pooling: a pool's prior mean is the posterior mean of its siblings (same type family and zone, itself left
- * out), whose own prior is the configured one. Families share hosts, so a family that loses instances in a zone warns
- * its other sizes.
+ * out), and theirs is the posterior mean of all other families and zones, whose own prior is the configured one.
+ * Families share hosts, so a family that loses instances in a zone warns its other sizes.
  */
 export interface HazardPosterior {
   /** Gamma shape: interruptions. */
@@ -33,6 +33,16 @@ interface Observed {
 const MEMORY_HOURS = 1000;
 const KEY_PREFIX = 'hazard/';
 const NOTHING: Observed = { exposureS: 0, interruptions: 0 };
+/**
+ * Weight of the configured prior against the evidence of other families, instance-hours. Ours: five of the pools'
+ * priors, because families differ, and quiet hours in a row are no independent evidence.
+ */
+const ELSEWHERE_HOURS = 100;
+
+const sumOf = (a: Observed, b: Observed): Observed => ({
+  exposureS: a.exposureS + b.exposureS,
+  interruptions: a.interruptions + b.interruptions,
+});
 
 /** A spot instance that has ended. */
 export interface EndedInstance {
@@ -50,6 +60,7 @@ export interface EndedInstance {
 export class CapacityEvidence {
   readonly #pools = new Map<PoolId, Observed>();
   readonly #families = new Map<string, Observed>();
+  #all: Observed = NOTHING;
   readonly #changed = new Set<PoolId>();
   readonly news = new CapacityNews();
 
@@ -66,6 +77,7 @@ export class CapacityEvidence {
   restore(rows: ReadonlyMap<string, string>): void {
     this.#pools.clear();
     this.#families.clear();
+    this.#all = NOTHING;
     this.#changed.clear();
     this.news.clear();
     for (const [key, value] of rows) {
@@ -107,12 +119,20 @@ export class CapacityEvidence {
     const family = this.#families.get(familyKey(pool)) ?? NOTHING;
     const siblingHours = Math.max(0, family.exposureS - own.exposureS) / 3600;
     const siblingEvents = Math.max(0, family.interruptions - own.interruptions);
-    const { hazardPriorPerHour, hazardPriorHours } = prior;
-    const mean = (hazardPriorPerHour * hazardPriorHours + siblingEvents) / (hazardPriorHours + siblingHours);
+    const { hazardPriorHours } = prior;
+    const mean =
+      (this.#elsewhere(family, prior) * hazardPriorHours + siblingEvents) / (hazardPriorHours + siblingHours);
     return {
       shape: mean * hazardPriorHours + own.interruptions,
       rateHours: hazardPriorHours + own.exposureS / 3600,
     };
+  }
+
+  /** Posterior mean of all families but one. */
+  #elsewhere(family: Observed, { hazardPriorPerHour }: HazardPrior): number {
+    const otherHours = Math.max(0, this.#all.exposureS - family.exposureS) / 3600;
+    const otherEvents = Math.max(0, this.#all.interruptions - family.interruptions);
+    return (hazardPriorPerHour * ELSEWHERE_HOURS + otherEvents) / (ELSEWHERE_HOURS + otherHours);
   }
 
   /** Memory rows of the pools observed since the last call. */
@@ -131,12 +151,13 @@ export class CapacityEvidence {
     const kept = Math.min(1, (MEMORY_HOURS * 3600) / Math.max(exposureS, 1));
     const after = { exposureS: exposureS * kept, interruptions: (before.interruptions + more.interruptions) * kept };
     this.#pools.set(pool, after);
+    const gained = {
+      exposureS: after.exposureS - before.exposureS,
+      interruptions: after.interruptions - before.interruptions,
+    };
     const key = familyKey(pool);
-    const family = this.#families.get(key) ?? NOTHING;
-    this.#families.set(key, {
-      exposureS: family.exposureS + after.exposureS - before.exposureS,
-      interruptions: family.interruptions + after.interruptions - before.interruptions,
-    });
+    this.#families.set(key, sumOf(this.#families.get(key) ?? NOTHING, gained));
+    this.#all = sumOf(this.#all, gained);
   }
 }
 

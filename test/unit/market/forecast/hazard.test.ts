@@ -23,13 +23,22 @@ describe('capacity hazard', () => {
     expect(posterior.rateHours).toBeCloseTo(50, 12);
   });
 
-  it('borrows from the family in the zone, not from other zones, and not from itself', () => {
+  it('borrows from the family in the zone, less from other families and zones, and not from itself', () => {
     const e = new CapacityEvidence();
     e.observe(large, seconds(100 * 3600), 20);
     const sibling = (0.6 + 20) / 120;
     expect(mean(e.posterior(xlarge, prior))).toBeCloseTo(sibling, 12);
-    expect(mean(e.posterior(elsewhere, prior))).toBeCloseTo(0.03, 12);
+    expect(mean(e.posterior(elsewhere, prior))).toBeCloseTo((0.03 * 100 + 20) / 200, 12);
     expect(mean(e.posterior(large, prior))).toBeCloseTo((0.03 * 20 + 20) / 120, 12);
+  });
+
+  it('expects little of a pool that it does not know where all others were quiet, after a restart too', () => {
+    const e = new CapacityEvidence();
+    e.observe(large, seconds(900 * 3600), 0);
+    const back = CapacityEvidence.fromMemory(e.takeDirty());
+    for (const evidence of [e, back]) expect(mean(evidence.posterior(elsewhere, prior))).toBeCloseTo(0.003, 12);
+    back.restore(new Map());
+    expect(mean(back.posterior(elsewhere, prior))).toBeCloseTo(0.03, 12);
   });
 
   it('survives with the rate integrated out', () => {

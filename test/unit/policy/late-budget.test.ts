@@ -32,10 +32,10 @@ function priceOf(lateBudget: number, lateness?: Lateness, of: Job = job()): numb
 }
 
 describe('the price of a late job', () => {
-  it('is an eighth of its on-demand cost over the budget', () => {
-    // 20 hours at 0.5 USD: 10 USD. A risk of 8 % may save all of them.
-    expect(priceOf(0.01)).toBeCloseTo(10 / 0.08, 6);
-    expect(priceOf(0.1)).toBeCloseTo(10 / 0.8, 6);
+  it('is a sixteenth of its on-demand cost over the budget', () => {
+    // 20 hours at 0.5 USD: 10 USD. A risk of 16 % may save all of them.
+    expect(priceOf(0.01)).toBeCloseTo(10 / 0.16, 6);
+    expect(priceOf(0.1)).toBeCloseTo(10 / 1.6, 6);
   });
 
   it('has no limit without a budget, for work that must be met, and for a job that is gone', () => {

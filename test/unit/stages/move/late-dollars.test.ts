@@ -70,7 +70,7 @@ describe('work on spot at its last safe start', () => {
   });
 
   it('stays where leaving costs more than the risk', () => {
-    // 4 % of the price 2 h x 0.2 / 0.4 are 0.04 USD; two hours at 0.12 USD more are 0.24.
+    // 4 % of the price 2 h x 0.2 / 0.8 are 0.02 USD; two hours at 0.12 USD more are 0.24.
     expect(moves({ lateBudget: 0.05, pInterrupted: 0.02 })).toEqual([]);
   });
 
@@ -81,8 +81,8 @@ describe('work on spot at its last safe start', () => {
 
   it('leaves where the risk costs more, and says both', () => {
     const [risks, leaves] = dollars({ lateBudget: 0.01, pInterrupted: 0.2 });
-    // 36 % of 0.4 / 0.08 USD.
-    expect(risks).toBeCloseTo(1.8, 1);
+    // 36 % of 0.4 / 0.16 USD.
+    expect(risks).toBeCloseTo(0.9, 1);
     expect(leaves).toBeGreaterThan(0.24);
     expect(leaves).toBeLessThan(0.26);
   });
@@ -90,7 +90,7 @@ describe('work on spot at its last safe start', () => {
   it('risks its part of the lateness, where one interruption takes more tasks of the job', () => {
     // Twenty times the price of the job, twenty tasks to bear it.
     const [risks] = dollars({ lateBudget: 0.01, pInterrupted: 0.2, tasks: 20 });
-    expect(risks).toBeCloseTo(1.8, 1);
+    expect(risks).toBeCloseTo(0.9, 1);
   });
 
   it('leaves for whole hours where they are paid', () => {

@@ -101,18 +101,18 @@ describe('a task with a deadline', () => {
       return answer({ ...input, snapshot: { ...input.snapshot, jobs: new Map(jobs) } }, runtime);
     };
     expect(doubtful(0)?.take).toBe('on-demand');
-    expect(doubtful(0.0002)?.take).toBe('on-demand');
+    expect(doubtful(0.0001)?.take).toBe('on-demand');
     expect(doubtful(0.5)?.take).toBe('spot');
     expect(doubtful(0.5, true)?.take).toBe('on-demand');
   });
 
   it('takes spot although an interruption would lose its work, where that is worth the risk', () => {
-    // Ten hours cost 2 USD on on-demand and 0.8 on spot. A late job costs 2 / (8 x budget).
+    // Ten hours cost 2 USD on on-demand and 0.8 on spot. A late job costs 2 / (16 x budget).
     const risky = (lateBudget: number, pLate: number): string | undefined =>
       answer(scene(long(0.01, { stage: {}, pLate, deadlineS: 11 * HOUR_S }), 0, { config: { lateBudget } }))?.take;
-    expect(risky(0.01, 0.04)).toBe('spot');
-    expect(risky(0.01, 0.06)).toBe('on-demand');
-    expect(risky(0.1, 0.06)).toBe('spot');
+    expect(risky(0.01, 0.08)).toBe('spot');
+    expect(risky(0.01, 0.12)).toBe('on-demand');
+    expect(risky(0.1, 0.12)).toBe('spot');
     expect(risky(0, 0)).toBeUndefined();
   });
 
@@ -121,7 +121,7 @@ describe('a task with a deadline', () => {
       const of = long(0.01, { stage, pLate: 0.001, deadlineS: 11 * HOUR_S });
       return answer(scene(of, 0, { pInterrupted, config: { lateBudget: 0.01 } }), undefined, canFlee)?.take;
     };
-    expect([take(0.06, true), take(0.06, false), take(0.005, false)]).toEqual(['spot', 'on-demand', 'spot']);
+    expect([take(0.12, true), take(0.12, false), take(0.005, false)]).toEqual(['spot', 'on-demand', 'spot']);
     // The program plans its own flight.
     expect(take(0.05, false, SAVES)).toBeUndefined();
   });
@@ -142,8 +142,8 @@ describe('a task with a deadline', () => {
   it('says in dollars what a start on spot risks, and what on-demand would cost', async () => {
     const reasonOf = async (of: Waiting, world: Handmade): Promise<string | undefined> =>
       (await greedyPlan(scene(of, 0, world), null)).starts[0]?.reason;
-    // Ten hours on on-demand are 2 USD, so that a late job costs 2 / (8 x 1 %) = 25 USD; 4 % of that is at risk.
-    const risky = long(0.01, { stage: {}, pLate: 0.04, deadlineS: 11 * HOUR_S });
+    // Ten hours on on-demand are 2 USD, so that a late job costs 2 / (16 x 1 %) = 12.50 USD; 8 % of that is at risk.
+    const risky = long(0.01, { stage: {}, pLate: 0.08, deadlineS: 11 * HOUR_S });
     const why = await reasonOf(risky, { config: { lateBudget: 0.01 } });
     expect(why).toContain('it risks $1.00 of lateness, and on-demand would cost $2.00, its own risk included');
     expect(await reasonOf(long(5), MEET)).toMatch(

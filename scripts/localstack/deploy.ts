@@ -35,13 +35,16 @@ export async function deployed(): Promise<number> {
     });
   });
   note('starting LocalStack and deploying to it, which takes one to two minutes ...');
-  const localstack = await start(mkdtempSync(join(tmpdir(), 'ebb-localstack-deploy-')), process.pid, 'functions');
+  const folder = mkdtempSync(join(tmpdir(), 'ebb-localstack-deploy-'));
   try {
-    if (!abort.signal.aborted) await stay(localstack.endpoint, { stopped, signal: abort.signal });
+    const localstack = await start(folder, process.pid, 'functions', abort.signal);
+    try {
+      await stay(localstack.endpoint, { stopped, signal: abort.signal });
+    } finally {
+      await stop(localstack);
+    }
   } catch (error) {
     if (!abort.signal.aborted) throw error;
-  } finally {
-    await stop(localstack);
   }
   note('the deployment and its LocalStack are gone');
   return SIGNAL_EXIT[await stopped];

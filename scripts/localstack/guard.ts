@@ -19,6 +19,8 @@ import { SERVICES, STORES } from './server.ts';
 /** The same release as in requirements.txt. */
 const IMAGE = 'localstack/localstack:4.9.2';
 const START_WITHIN_MS = 120_000;
+/** Time limit of a service's first answer; it is asked again after that. */
+const LOAD_WITHIN_MS = 30_000;
 const POLL_MS = 200;
 const LAMBDA = fileURLToPath(new URL('lambda', import.meta.url));
 
@@ -147,10 +149,11 @@ async function load(endpoint: string, service: string): Promise<void> {
   const credential = `Credential=test/20260101/us-east-1/${service}/aws4_request`;
   const headers = { authorization: `AWS4-HMAC-SHA256 ${credential}, SignedHeaders=host, Signature=0` };
   const target = { 'x-amz-target': 'DynamoDB_20120810.ListTables', 'content-type': 'application/x-amz-json-1.0' };
+  const patience = AbortSignal.timeout(LOAD_WITHIN_MS);
   const answer =
     service === 'dynamodb'
-      ? await fetch(endpoint, { method: 'POST', headers: { ...headers, ...target }, body: '{}' })
-      : await fetch(endpoint, { headers });
+      ? await fetch(endpoint, { method: 'POST', headers: { ...headers, ...target }, body: '{}', signal: patience })
+      : await fetch(endpoint, { headers, signal: patience });
   await answer.arrayBuffer();
 }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,9 +33,15 @@ export interface LocalStack {
 
 /**
  * Starts LocalStack with its state in `folder` (created, and removed at the end) and waits until every service answers.
- * It ends with the process `owner`, or without one by `stop`. Throws with LocalStack's output.
+ * It ends with the process `owner`, or without one by `stop`. Throws with LocalStack's output. Aborted while it starts,
+ * it ends, and its folder is gone, before the signal's reason is thrown.
  */
-export async function start(folder: string, owner: number | null, need: Need): Promise<LocalStack> {
+export async function start(
+  folder: string,
+  owner: number | null,
+  need: Need,
+  signal?: AbortSignal,
+): Promise<LocalStack> {
   mkdirSync(folder, { recursive: true });
   const log = openSync(join(folder, 'guard.log'), 'a');
   const guard = spawn(process.execPath, [GUARD, folder, String(owner ?? 0), need], {
@@ -49,7 +55,13 @@ export async function start(folder: string, owner: number | null, need: Need): P
     if (ready !== null) return ready;
     const failed = read<{ error: string }>(join(folder, 'failed.json'));
     if (failed !== null) throw new Error(`LocalStack does not start: ${failed.error}`);
-    if (guard.exitCode !== null) throw new Error(`LocalStack does not start: see ${folder}/guard.log`);
+    if (signal?.aborted === true) {
+      if (guard.pid !== undefined && isAlive(guard.pid)) await stop({ guard: guard.pid });
+      rmSync(folder, { recursive: true, force: true });
+      signal.throwIfAborted();
+    }
+    if (guard.exitCode !== null || guard.signalCode !== null)
+      throw new Error(`LocalStack does not start: see ${folder}/guard.log`);
     await sleep(100);
   }
   guard.kill();

@@ -2,7 +2,7 @@
 import type { JobId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds, UsdPerHour } from '../kernel/units.ts';
 import type { CapacityCurve, ForecastOrigin, InterruptionCurve, PriceDrivers, RuntimeForecast } from './forecast.ts';
-import type { Attempt, StageSpec } from './job.ts';
+import { stageKey, type Attempt, type StageSpec } from './job.ts';
 import type { Bid, Pool } from './pool.ts';
 import type { Resources } from './resources.ts';
 
@@ -61,7 +61,7 @@ export function forecastFor(
   { attempt, stage }: { readonly attempt: Pick<Attempt, 'job' | 'stage'>; readonly stage: Pick<StageSpec, 'name'> },
 ): RuntimeForecast | undefined {
   if (runtime.ofStage !== undefined) return runtime.ofStage(attempt.job, stage);
-  return runtime.get(`${attempt.job}/${attempt.stage}`);
+  return runtime.get(stageKey(attempt));
 }
 
 /** Forecasts of spot pools, made on demand and cached within a cycle. */

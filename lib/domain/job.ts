@@ -202,6 +202,9 @@ export interface OwnStops {
   readonly lostS: Seconds;
 }
 
+/** Names a stage among those of all jobs. */
+export const stageKey = ({ job, stage }: Pick<TaskRef, 'job' | 'stage'>): string => `${job}/${stage}`;
+
 /** A task that has been tried at least once. */
 export interface Task extends TaskRef {
   readonly state: TaskState;

@@ -133,6 +133,8 @@ export interface BeginInput extends DecisionContext {
 /** Facts for a move to any capacity of a side, of which there is none. */
 export interface VacateInput extends DecisionContext {
   readonly move: PlannedMove;
+  /** The move and all others of its gang that have no target either. */
+  readonly together: readonly PlannedMove[];
   /** Offers for the work that moves. */
   readonly moveOffers: readonly Offer[];
   /** All attempts that move in this cycle. */

@@ -5,9 +5,9 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
-import { seconds, type Seconds } from '../../kernel/units.ts';
+import { most, seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint, nonInterruptibleOnly, onlyPool } from '../../domain/constraints.ts';
-import { isEnding, type Attempt, type StageSpec } from '../../domain/job.ts';
+import { isEnding, stageKey, type Attempt, type StageSpec } from '../../domain/job.ts';
 import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
@@ -144,13 +144,11 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
 /** Tasks of moving gangs that have stopped already: their targets keep room for them until the others have stopped. */
 function stoppedFirst({ snapshot, leftOf }: PlacingContext, stopping: readonly RunningTask[]): readonly TaskToPlace[] {
   const gangs = new Map(
-    stopping
-      .filter((r) => r.stage.gang && r.attempt.goesTo !== undefined)
-      .map((r) => [`${r.attempt.job}/${r.attempt.stage}`, r]),
+    stopping.filter((r) => r.stage.gang && r.attempt.goesTo !== undefined).map((r) => [stageKey(r.attempt), r]),
   );
   if (gangs.size === 0) return [];
   return snapshot.tasks.flatMap((task): TaskToPlace[] => {
-    const mate = gangs.get(`${task.job}/${task.stage}`);
+    const mate = gangs.get(stageKey(task));
     const target = task.goesTo;
     if (mate === undefined || target === undefined) return [];
     return [
@@ -243,15 +241,22 @@ export function placeMoves(context: PlacingContext, moves: readonly PlannedMove[
   };
 }
 
-/** Moves without room join the demand for purchases of their group. */
+/**
+ * Moves without room join the demand for purchases of their group, those of a gang as one, so that room is bought for
+ * all of them or for none.
+ */
 export function leftoversOf(
   { groups, offers }: AppraisedMoves,
   unplaced: readonly PlannedMove[],
   context: Pick<PlacingContext, 'snapshot' | 'leftOf'>,
 ): readonly Leftover[] {
-  return unplaced.flatMap((move): Leftover[] => {
-    const group = groups.get(moveGroup(move));
-    const offer = offers.get(moveGroup(move))?.offers[0];
+  const together = Map.groupBy(unplaced, (m) =>
+    m.running.stage.gang ? stageKey(m.running.attempt) : m.running.attempt.id,
+  );
+  return [...together.values()].flatMap((moves): Leftover[] => {
+    const first = invariant(moves[0], 'there is a move');
+    const group = groups.get(moveGroup(first));
+    const offer = offers.get(moveGroup(first))?.offers[0];
     if (group === undefined || offer === undefined) return [];
     const option: StartOption = {
       group: group.id,
@@ -261,6 +266,8 @@ export function leftoversOf(
       worthUsd: 0,
       costUsd: offer.expectedCostUsd,
     };
-    return [{ group, option, count: 1, runtimeS: context.leftOf(move.running) }];
+    const indices = moves.map((m) => m.running.attempt.index).sort((a, b) => a - b);
+    const runtimeS = moves.map((m) => context.leftOf(m.running)).reduce((a, b) => most(a, b));
+    return [{ group: { ...group, count: moves.length, members: { indices } }, option, count: moves.length, runtimeS }];
   });
 }

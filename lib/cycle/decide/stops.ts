@@ -1,6 +1,6 @@
 /** Stops of attempts: of jobs that end, of broken gangs, of the plan's preemptions, and of moves that begin. */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
-import type { Job } from '../../domain/job.ts';
+import { stageKey, type Job } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import { liveBeside, runningNamed, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { AppraisedMoves, DecisionContext, MovePolicy, PlannedMove } from '../../policy/contracts.ts';
@@ -83,10 +83,11 @@ function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys
   const isUp = (m: PlannedMove): boolean => targetOf(m)?.instance.state === 'ready';
   const going = new Set(appraised.moves.map((m) => m.running.attempt.id));
   const ofGang = appraised.moves.filter((m) => m.running.stage.gang);
-  const gangs = Map.groupBy(ofGang, (m) => gangOf(m.running));
+  const gangs = Map.groupBy(ofGang, (m) => stageKey(m.running.attempt));
   for (const m of appraised.moves) {
     const target = targetOf(m);
-    if (target !== undefined && (gangs.get(gangOf(m.running)) ?? [m]).every(isUp)) {
+    const together = gangs.get(stageKey(m.running.attempt)) ?? [m];
+    if (target !== undefined && together.every(isUp)) {
       const reason = `${m.reason}; ${target.instance.id} (${target.pool.id}) is ready to take it`;
       // Copies go with it: while one lives its task would not start on the target.
       for (const r of [m.running, ...liveBeside(snapshot, m.running)])
@@ -96,7 +97,8 @@ function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys
     const moveOffers = appraised.offers.get(moveGroup(m))?.offers ?? [];
     // A named target is worth waiting for, or is not to be had.
     const mayVacate = target === undefined && m.to === undefined;
-    const why = mayVacate ? vacate({ ...context, move: m, moveOffers, going, buys }) : null;
+    const without = together.filter((other) => targetOf(other) === undefined);
+    const why = mayVacate ? vacate({ ...context, move: m, together: without, moveOffers, going, buys }) : null;
     if (why !== null) stops.add(m.running, { why: 'preempted', reason: why });
   }
   if (gangs.size > 0) restOfGangs(snapshot, stops, gangs);
@@ -105,13 +107,11 @@ function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys
 /** The rest of a gang stops with its tasks that move, and goes on where it is. */
 function restOfGangs(snapshot: Snapshot, stops: Stops, gangs: ReadonlyMap<string, readonly PlannedMove[]>): void {
   for (const r of snapshot.running) {
-    const [first] = gangs.get(gangOf(r)) ?? [];
+    const [first] = gangs.get(stageKey(r.attempt)) ?? [];
     if (first === undefined || stops.of(first.running.attempt.id)?.to === undefined) continue;
     stops.add(r, { why: 'preempted', reason: 'its gang goes on elsewhere as a whole', to: r.attempt.instance });
   }
 }
-
-const gangOf = ({ attempt }: RunningTask): string => `${attempt.job}/${attempt.stage}`;
 
 function whyEnding(job: Job): string | null {
   if (job.cancelRequested) return 'the job was cancelled';

@@ -1,17 +1,16 @@
 /** Moves of running work: each way to propose them, and their common rules. */
 import { runningParts } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move, MovePolicy } from '../../policy/contracts.ts';
+import { affordableMoves } from './affordable.ts';
 import { begin } from './begin.ts';
 import { guardMoves } from './deadline-guard.ts';
-import { keepsProgress } from './own-stops.ts';
 import { movesThatPay } from './returns.ts';
 import { backToSpot } from './uniform-progress.ts';
 import { vacate } from './vacate.ts';
-import { wholeGangs } from './whole-gangs.ts';
 
 /** Moves that would lose too much work are dropped, and reserve no room. Stopping attempts keep their room reserved. */
 export const moving = (propose: MovePolicy['propose']): MovePolicy => ({
-  propose: (context) => wholeGangs(propose(context), context).filter((m) => keepsProgress(m.running, context)),
+  propose: (context) => affordableMoves(propose(context), context),
   begin,
   returning: ({ snapshot }) => runningParts(snapshot).stopping,
   vacate,

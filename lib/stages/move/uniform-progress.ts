@@ -1,3 +1,4 @@
+import { stageKey } from '../../domain/job.ts';
 import type { InstanceView, RunningTask } from '../../domain/snapshot.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
@@ -14,7 +15,7 @@ export function backToSpot(running: RunningTask, view: InstanceView, input: Deci
   const worth = input.worths.ofRunning(running);
   const submittedMs = job?.submittedMs;
   const { keptS: doneS, ranS } = begunBy(running, input.snapshot.nowMs);
-  const at = standingOf({ stage: `${attempt.job}/${attempt.stage}`, worth, submittedMs, doneS, ranS }, input);
+  const at = standingOf({ stage: stageKey(attempt), worth, submittedMs, doneS, ranS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;
   const reason = `it is ${Math.round(at.aheadAfterTwoS)} s ahead of where uniform progress has it in two changeovers`;
   return { attempt: attempt.id, reason, running, view, to: 'spot' };

@@ -8,6 +8,7 @@
  * An attempt is stopped once. Where the first and the third kind include it, a non-renewable partition counts the
  * attempts.
  */
+import { stageKey } from '../../domain/job.ts';
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { vector } from '../../domain/resources.ts';
 import { QUOTA, roomOf, type Capacity } from './supply.ts';
@@ -70,7 +71,7 @@ export function killsOf(capacity: Capacity): Kills {
 function gangKills(all: readonly Preemptible[]): readonly KillDraft[] {
   const gangs = Map.groupBy(
     all.filter((p) => p.running.stage.gang),
-    (p) => `${p.running.attempt.job}/${p.running.attempt.stage}`,
+    (p) => stageKey(p.running.attempt),
   );
   return [...gangs.keys()].sort().map((key, position) => {
     const members = gangs.get(key) ?? [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { StageSpec, Task } from '../../../lib/domain/job.ts';
 import type { MoveTarget, Plan } from '../../../lib/domain/plan.ts';
 import { capUsd } from '../../../lib/domain/pool.ts';
-import { instanceId, poolId } from '../../../lib/kernel/ids.ts';
+import { instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
 import { seconds, usdPerHour } from '../../../lib/kernel/units.ts';
 import type { DecisionContext, Move } from '../../../lib/policy/contracts.ts';
 import { movesProposed } from '../../../lib/policy/own/moves.ts';
@@ -87,6 +87,9 @@ describe('a move to a named pool', () => {
 });
 
 describe('a gang', () => {
+  const budget = (limitUsd: number) =>
+    new Map([[jobId('j-gang'), { limitUsd, spentUsd: 0, heldUsd: 0, reservedUsd: 0, isCapped: true }]]);
+
   /** Three tasks, of which the plan moves the first two off spot, to two instances that are up or not. */
   function scene({ isUp }: { readonly isUp: boolean }): Scene {
     const gang = jobOf(
@@ -115,6 +118,31 @@ describe('a gang', () => {
     expect([...stops.keys()].sort()).toEqual(['a0', 'a1', 'a2']);
     expect(stops.get('a2')).toBe('i-stays');
     for (const moved of ['a0', 'a1']) expect(['i-up', 'i-next']).toContain(stops.get(moved));
+  });
+
+  it('has room bought for all of its moves, or for none', async () => {
+    const of = scene({ isUp: true });
+    const instances = (of.instances ?? []).filter(({ id }) => id !== 'i-up' && id !== 'i-next');
+    const launched = async (over: Partial<Scene>): Promise<number> => {
+      const { plan } = await decided({ ...of, instances, ...over });
+      return plan.effects.filter((e) => e.kind === 'launch').length;
+    };
+    expect(await launched({})).toBe(2);
+    expect(await launched({ budgets: budget(100) })).toBe(2);
+    expect(await launched({ budgets: budget(1) })).toBe(0);
+    // Of 20 vCPUs 12 are in use, and two instances have 8; of 16 only one instance has room.
+    expect(await launched({ vcpus: 20 })).toBe(2);
+    expect(await launched({ vcpus: 16 })).toBe(0);
+  });
+
+  it('stops first where the vCPU limit leaves room for a part of it only', async () => {
+    const of = scene({ isUp: true });
+    const instances = (of.instances ?? []).filter(({ id }) => id !== 'i-up' && id !== 'i-next');
+    const { plan } = await decided({ ...of, instances, vcpus: 16 });
+    expect(stopsOf(plan)).toEqual([
+      ['a0', undefined],
+      ['a1', undefined],
+    ]);
   });
 
   it('finds its room kept for tasks that have stopped before the others', async () => {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { instanceId } from '../../../../lib/kernel/ids.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
 import type { DecisionContext, Move } from '../../../../lib/policy/contracts.ts';
-import { wholeGangs } from '../../../../lib/stages/move/whole-gangs.ts';
+import { affordableMoves } from '../../../../lib/stages/move/affordable.ts';
 import { decided, host, jobOf, onDemand, runs, SAVES, spot } from '../../../support/decision-scene.ts';
 
 /** A gang of two tasks on spot and one on on-demand, and a task beside it; a policy moves one task of each. */
@@ -25,7 +25,7 @@ async function movesOf(over: Parameters<typeof jobOf>[2]): Promise<readonly stri
     const isMoved = ['a1', 'b0'].includes(running.attempt.id);
     return isMoved && view !== undefined ? [{ attempt: running.attempt.id, reason: 'late', running, view }] : [];
   });
-  return wholeGangs(moves, deliberation as unknown as DecisionContext).map((m) => m.attempt);
+  return affordableMoves(moves, deliberation as unknown as DecisionContext).map((m) => m.attempt);
 }
 
 it('all tasks of a gang on spot leave it together', async () => {

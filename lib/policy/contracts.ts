@@ -69,17 +69,36 @@ export interface Worths {
 /** Worth of finishing, and the last safe start. */
 export type ValuePolicy = (context: ValueContext) => Worths;
 
+/** Offers for purchases, beyond those that a plan chooses from. Worked out when asked for. */
+export interface FurtherOffers {
+  /** In pools that suit all waiting work together: not the best for a task alone. */
+  readonly together: () => readonly Offer[];
+  /** The best of each size of instance, for what fills no other. */
+  readonly sizes: () => readonly Offer[];
+}
+
 export interface GroupOffers {
   /** Best first, at most `offersPerGroup`, the cheapest on-demand one among them if any fits. */
   readonly offers: readonly Offer[];
+  /** Absent: none. */
+  readonly further?: FurtherOffers;
   /** Number of pools that each constraint or resource excludes. */
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
   /** Offers that were appraised, for explanations; includes those not kept, with a verdict. */
   readonly considered: readonly ConsideredOffer[];
 }
-/** A group's offers, replaced. `considered` stays unread, because it may be built on first use. */
+/** Offers of a group, replaced, without further ones. `considered` is left unread: it may be built on first use. */
 export const withOffers = (of: GroupOffers, offers: readonly Offer[]): GroupOffers => ({
   offers,
+  excluded: of.excluded,
+  get considered() {
+    return of.considered;
+  },
+});
+
+export const withFurther = (of: GroupOffers, further: FurtherOffers): GroupOffers => ({
+  offers: of.offers,
+  further,
   excluded: of.excluded,
   get considered() {
     return of.considered;

@@ -13,11 +13,12 @@ import type { ValueContext } from './contracts.ts';
 import { latenessLearner, type Lateness } from './lateness-learner.ts';
 
 /**
- * Multiple of the budget that a job may risk at most for all that it costs. Few jobs are ever near their deadline, and
- * of those that are the most part of the risk is over when they have started well, so that the deadlines of one job in
- * six may be at risk. The controller stops what goes wrong. Costs over on-demand's with multiples of 2, 8 and 16, on the
- * tuning parts of four grounds of `bench:default`: many-2016-warm 0.192, 0.164, 0.156; many-2021-warm 0.146, 0.096,
- * 0.089; many-2021-cold 0.091, 0.081, 0.079; dense-2021 0.150, 0.125, 0.105. Late were the same 5 of 1,763 jobs.
+ * Multiple of the budget that a job may risk at most for all that it costs. Few jobs are ever near their deadline,
+ * and of those that are the most part of the risk is over when they have started well, so that the deadlines of one
+ * job in six may be at risk. The controller stops what goes wrong. Costs over on-demand's with multiples of 2, 8 and
+ * 16, on the tuning parts of four grounds of `bench:default`: many-2016-warm 0.192, 0.164, 0.156; many-2021-warm
+ * 0.146, 0.096, 0.089; many-2021-cold 0.091, 0.081, 0.079; dense-2021 0.150, 0.125, 0.105. Late were the same 5 of
+ * 1,763 jobs.
  */
 const MOST_RISK = 16;
 

@@ -2,7 +2,13 @@ import { groupId, type AttemptId, type GroupId } from '../../kernel/ids.ts';
 import { plus, lt, seconds, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { Worth } from '../../domain/plan.ts';
 import { runningByJob, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
-import type { AppraiseContext, GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
+import {
+  withOffers,
+  type AppraiseContext,
+  type GroupOffers,
+  type Stages,
+  type Worths,
+} from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 import { pendingAgain } from '../../policy/pending-again.ts';
 import type { DecideInput, RunningOffer, RunningOffers } from './deliberation.ts';
@@ -86,7 +92,7 @@ export function appraiseAll<S>(
   return new Map([...waiting, ...going]);
 }
 
-/** New appraisals, and the known ones of jobs whose tasks still all run. */
+/** New appraisals, and the known ones of jobs whose tasks still all run. They are plain data, kept for explanations. */
 export function runningOffersOf<S>(
   { snapshot, knownOffers }: DecideInput<S>,
   running: readonly RunningGroup[],
@@ -96,7 +102,8 @@ export function runningOffersOf<S>(
   const made = new Map([...(knownOffers ?? [])].filter(([job]) => runs.has(job)));
   for (const { group, attempt } of running) {
     const offers = appraised.get(group.id);
-    if (offers !== undefined) made.set(group.job, { attempt, atMs: snapshot.nowMs, offers });
+    if (offers === undefined) continue;
+    made.set(group.job, { attempt, atMs: snapshot.nowMs, offers: withOffers(offers, offers.offers) });
   }
   return made;
 }

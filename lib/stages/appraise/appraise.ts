@@ -3,12 +3,12 @@ import type { GroupId } from '../../kernel/ids.ts';
 import { isPositive, secondsBetween } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { meanS } from '../../domain/distribution.ts';
-import type { RuntimeForecast } from '../../domain/forecast.ts';
+import type { Offer, RuntimeForecast } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { lossOf } from '../../policy/work-left.ts';
-import { withOffers, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
+import { withOffers, withFurther, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
 import { EquivalenceClassBook, type Appraised, type ClassWork, type Options } from './equivalence-classes.ts';
 import { outcomeBefore, type Outcome, type Terms } from './outcome.ts';
 import { PoolBook } from './pools.ts';
@@ -126,10 +126,12 @@ function candidatesOf(options: Options, { runtime, terms }: AppraisedTask): Cand
   });
 }
 
-const forGroup = (offers: GroupOffers, group: GroupId): GroupOffers =>
-  offers.offers[0]?.group === group
-    ? offers
-    : withOffers(
-        offers,
-        offers.offers.map((o) => ({ ...o, group })),
-      );
+/** Offers of a deadline class as those of one of its groups. */
+function forGroup(of: GroupOffers, group: GroupId): GroupOffers {
+  const named = (offers: readonly Offer[]): readonly Offer[] => offers.map((o) => ({ ...o, group }));
+  if (of.offers[0]?.group === group) return of;
+  const { further } = of;
+  const offers = withOffers(of, named(of.offers));
+  if (further === undefined) return offers;
+  return withFurther(offers, { together: () => named(further.together()), sizes: () => named(further.sizes()) });
+}

@@ -74,6 +74,11 @@ export class EquivalenceClass {
     return (this.#spot ??= this.#listed());
   }
 
+  readonly together = once(() => this.#requestClass.together().map((pool) => this.#options(pool)));
+
+  /** Options of each size of instance, for what fills no other. */
+  readonly sizes = once(() => this.#requestClass.sizes().map((pool) => this.#options(pool)));
+
   #listed(): readonly SpotPools[] {
     const { lossS } = this.#work.terms;
     const isRefunded = this.#book.config.refundRule === 'first-hour' && Number.isFinite(lossS);

@@ -205,7 +205,7 @@ export function bidsFor(pool: Pool, price: number, config: Pick<SchedulerConfig,
   if (pool.option !== 'spot') return ['uncapped'];
   const onDemand = onDemandUsdOf(pool);
   const bids = config.bidDeltas.map((delta) => price + delta).filter((bid) => bid < onDemand || price >= onDemand);
-  if (onDemand > price) bids.push(onDemand);
+  if (onDemand >= price) bids.push(onDemand);
   bids.sort((a, b) => a - b);
   const distinct = bids.filter((bid, i) => i === 0 || bid - (bids[i - 1] ?? 0) > 1e-9);
   return [...distinct.map(usdPerHour), 'uncapped'];

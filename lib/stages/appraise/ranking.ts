@@ -1,10 +1,9 @@
 import type { GroupId } from '../../kernel/ids.ts';
-import { once } from '../../kernel/once.ts';
 import { raw, seconds, usdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { ConsideredOffer } from '../../domain/plan.ts';
-import type { GroupOffers } from '../../policy/contracts.ts';
+import type { FurtherOffers, GroupOffers } from '../../policy/contracts.ts';
 import type { AtLeast, EquivalenceClass, Options } from './equivalence-classes.ts';
 import type { Outcome } from './outcome.ts';
 import type { Place, Shares } from './request-classes.ts';
@@ -20,7 +19,7 @@ export interface Candidate {
 interface Choice {
   readonly group: GroupId;
   readonly excluded: GroupOffers['excluded'];
-  readonly equivalenceClass: Pick<EquivalenceClass, 'nonInterruptible' | 'spot'>;
+  readonly equivalenceClass: Pick<EquivalenceClass, 'nonInterruptible' | 'spot' | 'together' | 'sizes'>;
   /** Candidates of the deadline class from options. */
   readonly candidates: (options: Options) => readonly Candidate[];
   readonly task: { readonly blind: boolean };
@@ -52,25 +51,56 @@ export function choose(choice: Choice): GroupOffers {
   }
   const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0, allowed };
   const offers = kept.map((c) => offerOf(group, c, config));
-  return tellingLater(
-    { offers, excluded },
-    once(() => consideredOf(choice, chosen)),
-  );
+  const later = new Later(choice, chosen);
+  return {
+    offers,
+    excluded,
+    further: { together: () => later.further('together'), sizes: () => later.further('sizes') },
+    get considered() {
+      return later.considered;
+    },
+  };
 }
 
 /**
- * Builds the list of considered offers on first use, since only explanations read it. A function of its own, because
- * its closure holds everything appraised until the list is built.
+ * Answers worked out on first use: only purchases and explanations read them. It holds everything appraised until it
+ * was told what was considered, which is the last question of a decision.
  */
-const tellingLater = (
-  of: Pick<GroupOffers, 'offers' | 'excluded'>,
-  told: () => GroupOffers['considered'],
-): GroupOffers => ({
-  ...of,
-  get considered() {
-    return told();
-  },
-});
+class Later {
+  #of: { readonly choice: Choice; readonly chosen: Chosen } | null;
+  #considered: readonly ConsideredOffer[] = [];
+  readonly #further = new Map<keyof FurtherOffers, readonly Offer[]>();
+
+  constructor(choice: Choice, chosen: Chosen) {
+    this.#of = { choice, chosen };
+  }
+
+  get considered(): readonly ConsideredOffer[] {
+    if (this.#of !== null) this.#considered = consideredOf(this.#of.choice, this.#of.chosen);
+    this.#of = null;
+    return this.#considered;
+  }
+
+  /** None once it was told what was considered. */
+  further(which: keyof FurtherOffers): readonly Offer[] {
+    let known = this.#further.get(which);
+    if (known === undefined && this.#of !== null) {
+      const { choice } = this.#of;
+      this.#further.set(which, (known = furtherOf(choice, choice.equivalenceClass[which]())));
+    }
+    return known ?? [];
+  }
+}
+
+/** The best bid of each of these pools, whatever its cost for the task alone. */
+function furtherOf(choice: Choice, options: readonly Options[]): readonly Offer[] {
+  const { group, candidates, config } = choice;
+  const all = options
+    .flatMap(candidates)
+    .filter((c) => Number.isFinite(c.outcome.costUsd) && isBounded(c, choice))
+    .filter((c) => !isOffSpot(choice) || c.place.pool.option !== 'spot');
+  return oneBidPerPool(all.sort(byCost)).map((c) => offerOf(group, c, config));
+}
 
 const isOffSpot = ({ equivalenceClass, task }: Choice): boolean =>
   task.blind && equivalenceClass.nonInterruptible.length > 0;

@@ -3,7 +3,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Constraints, Preference } from '../../domain/job.ts';
 import { gt } from '../../kernel/units.ts';
-import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import { milliCpuOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ClassDemand } from './demand.ts';
 import { LEAST_HELD, type Holding } from './holding.ts';
@@ -62,6 +62,10 @@ export interface RequestClass {
   readonly nonInterruptible: () => readonly ClassPool[];
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   readonly spot: (isRefunded: boolean) => Shortlist;
+  /** Pools that suit it together with all other work that waits under the same constraints. */
+  readonly together: () => readonly ClassPool[];
+  /** The cheapest pools of each size of instance, spot or not: for what fills no instance of the others. */
+  readonly sizes: () => readonly ClassPool[];
   /** Shares of an instance that a task pays for. */
   readonly shares: (pool: ClassPool, holding: Holding) => Shares;
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
@@ -103,6 +107,8 @@ const NON_INTERRUPTIBLE_POOLS = 3;
  * non-interruptible capacity, are always appraised.
  */
 const CHEAPEST_WHOLE = 3;
+/** Pools of each size that what fills no other instance is offered. */
+const PER_SIZE = 2;
 /**
  * Spot pools in back-off, appraised if no other spot pool is open: waiting for one may be cheaper than on-demand. Pools
  * whose instances may have room come first.
@@ -180,7 +186,7 @@ export class RequestClassBook {
         pools.push(new ClassPool({ priced, index, share, preferred: preferredFraction(of.preferences, priced) }));
       }
     }
-    const demand = this.#demand.classOf(fitting);
+    const demand = this.#demand.classOf({ need, fitting, kind: of.passing });
     const shares = (pool: ClassPool, holding: Holding): Shares => this.#shares(of.need, { demand, pool, holding });
     const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
       priced.lowPriceUsdPerHour * share * (1 - preferred);
@@ -208,6 +214,11 @@ export class RequestClassBook {
       demand,
       nonInterruptible: once(() => calmest(nonInterruptible, { leastUsd, wholeUsd })),
       spot: (isRefunded) => (isRefunded ? refunded() : charged()),
+      together: () => {
+        const suiting = new Set(this.#demand.poolsTogether(demand));
+        return pools.filter(({ index }) => suiting.has(index));
+      },
+      sizes: () => [spot, nonInterruptible].flatMap((side) => cheapestOfSizes(side, leastUsd)),
       shares,
       excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
     };
@@ -287,6 +298,24 @@ function calmest(nonInterruptible: readonly ClassPool[], prices: Prices): readon
 
 const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ranked[] =>
   [...of].sort((a, b) => wholeUsd(a.p) - wholeUsd(b.p)).slice(0, CHEAPEST_WHOLE);
+
+/** Sizes double from one to the next, by vCPUs. */
+function cheapestOfSizes(pools: readonly ClassPool[], leastUsd: Prices['leastUsd']): readonly ClassPool[] {
+  const sizes = new Map<number, Ranked[]>();
+  for (const p of pools) {
+    const size = Math.round(Math.log2(milliCpuOf(p.priced.pool)));
+    const ranked = { p, usd: leastUsd(p) };
+    const of = sizes.get(size);
+    if (of === undefined) sizes.set(size, [ranked]);
+    else of.push(ranked);
+  }
+  return [...sizes.values()].flatMap((of) =>
+    of
+      .sort(cheaper)
+      .slice(0, PER_SIZE)
+      .map(({ p }) => p),
+  );
+}
 
 /**
  * True for spot that costs more than on-demand now: never worth buying. Work that may only use spot waits for the price

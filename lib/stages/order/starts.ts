@@ -18,12 +18,12 @@
  * lost.
  */
 import { invariant } from '../../kernel/errors.ts';
-import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
-import { ZERO_S, add, between, gt, isPositive, lte, most, seconds, type Seconds } from '../../kernel/units.ts';
+import type { AttemptId, GroupId, InstanceId, PoolId } from '../../kernel/ids.ts';
+import { ZERO_S, add, between, gt, isPositive, lte, most, raw, seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
-import type { StageSpec, TaskRef } from '../../domain/job.ts';
+import type { Constraints, StageSpec, TaskRef } from '../../domain/job.ts';
 import type { Allotment, Placement, StartOption } from '../../domain/plan.ts';
 import { type Pool, isSpotPool } from '../../domain/pool.ts';
 import {
@@ -89,6 +89,8 @@ interface Wanted {
    */
   readonly isBrief: boolean;
   readonly inPool: (pool: Pool) => boolean;
+  /** Hosts in the pool of its option. */
+  readonly chosen: Allowed;
   readonly tasks: readonly TaskToPlace[];
 }
 
@@ -400,7 +402,7 @@ function wantedStarts(
 ): readonly Wanted[] {
   const { safetyQuantile, restoreS } = context.config;
   const taken = new Map<GroupId, number>();
-  const freeTime = freeTimeOf(context, allotment);
+  const hosts = new AllowedHosts({ rules, isUp, freeTime: freeTimeOf(context, allotment) });
   return allotment.starts.map(({ option, count }) => {
     const group = invariant(
       context.groups.get(option.group),
@@ -409,30 +411,80 @@ function wantedStarts(
     const runtimeS = runtimeOf(group, context.forecasts);
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
-    const spotAllowed = isSpotPool(option.offer.pool);
+    const isForSpot = isSpotPool(option.offer.pool);
     const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
     const readS = isPositive(group.keptS) ? seconds(restoreS) : ZERO_S;
-    const isBrief = !spotAllowed && lte(add(longestS(), readS), NOTICE_S);
-    const suits = (host: Host): boolean =>
-      !rules.keepsOption ||
-      (spotAllowed
-        ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
-        : host.pool.option !== 'spot' || (isBrief && isUp(host.on)));
-    const inPool = (pool: Pool): boolean =>
-      (!rules.keepsOption || spotAllowed || isBrief || pool.option !== 'spot') &&
-      brokenConstraint(group.stage.constraints, pool) === null;
-    const allowed = (host: Host): boolean => suits(host) && inPool(host.pool);
+    const isBrief = !isForSpot && lte(add(longestS(), readS), NOTICE_S);
+    const anywhere = hosts.of({ constraints: group.stage.constraints, isForSpot, isBrief, runtimeS });
     const tasks = membersOf(group, from, from + count).map((index): TaskToPlace => ({
       task: { job: group.job, stage: group.stage.name, index },
       group: group.id,
       need: group.need,
       runtimeS,
       gang: group.stage.gang ? group.id : null,
-      allowed,
-      inPool,
+      ...anywhere,
     }));
-    return { group, option, count, runtimeS, isBrief, inPool, tasks };
+    const chosen = hosts.inPool(anywhere, option.offer.pool);
+    return { group, option, count, runtimeS, isBrief, inPool: anywhere.inPool, chosen, tasks };
   });
+}
+
+/** Hosts that tasks may have. Alike tasks share one, so that a packer asks once for all of them. */
+type Allowed = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;
+
+interface Demanding extends Pick<Wanted, 'isBrief' | 'runtimeS'> {
+  readonly constraints: Constraints;
+  readonly isForSpot: boolean;
+}
+
+/** Hosts by what tasks ask for. */
+class AllowedHosts {
+  readonly #of: {
+    readonly rules: OrderRules;
+    readonly isUp: IsUp;
+    readonly freeTime: (host: Host) => Seconds;
+  };
+  readonly #known = new Map<string, Allowed>();
+  readonly #texts = new Map<Constraints, string>();
+  readonly #inPools = new Map<Allowed, Map<PoolId, Allowed>>();
+
+  constructor(of: { readonly rules: OrderRules; readonly isUp: IsUp; readonly freeTime: (host: Host) => Seconds }) {
+    this.#of = of;
+  }
+
+  of(tasks: Demanding): Allowed {
+    let text = this.#texts.get(tasks.constraints);
+    if (text === undefined) this.#texts.set(tasks.constraints, (text = JSON.stringify(tasks.constraints)));
+    const key = `${raw(tasks.runtimeS)} ${tasks.isForSpot} ${tasks.isBrief} ${text}`;
+    let allowed = this.#known.get(key);
+    if (allowed === undefined) this.#known.set(key, (allowed = this.#allowed(tasks)));
+    return allowed;
+  }
+
+  /** The same, in one pool alone. */
+  inPool(of: Allowed, id: PoolId): Allowed {
+    let pools = this.#inPools.get(of);
+    if (pools === undefined) this.#inPools.set(of, (pools = new Map<PoolId, Allowed>()));
+    let there = pools.get(id);
+    if (there === undefined) {
+      const inPool = (pool: Pool): boolean => pool.id === id;
+      pools.set(id, (there = { inPool, allowed: (host) => inPool(host.pool) && of.allowed(host) }));
+    }
+    return there;
+  }
+
+  #allowed({ constraints, isForSpot, isBrief, runtimeS }: Demanding): Allowed {
+    const { rules, isUp, freeTime } = this.#of;
+    const suits = (host: Host): boolean =>
+      !rules.keepsOption ||
+      (isForSpot
+        ? host.pool.option !== 'on-demand' || !gt(runtimeS, freeTime(host))
+        : host.pool.option !== 'spot' || (isBrief && isUp(host.on)));
+    const inPool = (pool: Pool): boolean =>
+      (!rules.keepsOption || isForSpot || isBrief || pool.option !== 'spot') &&
+      brokenConstraint(constraints, pool) === null;
+    return { inPool, allowed: (host) => suits(host) && inPool(host.pool) };
+  }
 }
 
 /**
@@ -462,12 +514,8 @@ function freeTimeOf({ snapshot, leftOf, config }: Context, { moves }: Allotment)
   };
 }
 
-/** Tasks of one start, in the pool of its option only; tasks of one group share the `allowed` function. */
-function inChosenPool({ option, tasks }: Wanted): TaskToPlace[] {
-  const inPool = (pool: Pool): boolean => pool.id === option.offer.pool;
-  const allowed = (host: Host): boolean => inPool(host.pool) && (tasks[0]?.allowed(host) ?? false);
-  return tasks.map((t) => ({ ...t, allowed, inPool }));
-}
+/** Tasks of one start, in the pool of its option only. */
+const inChosenPool = ({ chosen, tasks }: Wanted): TaskToPlace[] => tasks.map((t) => ({ ...t, ...chosen }));
 
 /** A task's own running time still to come, as one number for packing: the median. */
 function runtimeOf(group: PendingGroup, forecasts: Forecasts): Seconds {

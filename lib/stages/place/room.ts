@@ -1,8 +1,7 @@
 import { compareText } from '../../kernel/compare.ts';
-import type { GroupId } from '../../kernel/ids.ts';
-import { raw, same } from '../../kernel/units.ts';
+import { raw } from '../../kernel/units.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { KINDS, RESOURCE_KINDS, SLACK, addInto, fitsFrom, vector } from '../../domain/resources.ts';
+import { KINDS, RESOURCE_KINDS, SLACK, addInto, fitsFrom, vector, type Resources } from '../../domain/resources.ts';
 import type { Host, TaskToPlace } from '../../policy/contracts.ts';
 
 /** Tasks that are alike to the packer, placed one after the other. */
@@ -113,27 +112,28 @@ function withRoom(hosts: readonly Host[], needs: Float64Array, mayUse: (pool: Po
 const compareHosts = (a: Host, b: Host): number => compareText(a.on, b.on);
 
 /**
- * Units of packing, in the packer's order: single runs, or gangs with all their runs. Runs are tasks of one group with
- * the same `allowed`; their tasks ascend by index. O(tasks log tasks).
+ * Units of packing, in the packer's order: single runs, or gangs with all their runs. A run has tasks of equal need and
+ * running time, of any groups, that share `allowed`; they ascend by job and index. O(tasks log tasks).
  */
 export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[])[] {
-  // Two maps, by shared function and by group, avoid building texts as keys. Groups that share a function may be as
-  // many as tasks (each moving task is a group); differing tasks of a group are few.
-  const runs = new Map<TaskToPlace['allowed'], Map<GroupId, TaskToPlace[][]>>();
+  // By shared function first, which needs no text.
+  const runs = new Map<TaskToPlace['allowed'], Map<string, TaskToPlace[]>>();
+  const keys = new Map<Resources, string>();
   for (const task of tasks) {
-    let groups = runs.get(task.allowed);
-    if (groups === undefined) runs.set(task.allowed, (groups = new Map<GroupId, TaskToPlace[][]>()));
-    const lists = groups.get(task.group);
-    const list = lists?.find(([first]) => first !== undefined && isAlike(first, task));
-    if (list !== undefined) list.push(task);
-    else if (lists === undefined) groups.set(task.group, [[task]]);
-    else lists.push([task]);
+    let alike = runs.get(task.allowed);
+    if (alike === undefined) runs.set(task.allowed, (alike = new Map<string, TaskToPlace[]>()));
+    let need = keys.get(task.need);
+    if (need === undefined) keys.set(task.need, (need = vector(task.need).join()));
+    const key = `${raw(task.runtimeS)} ${need} ${task.gang ?? ''}`;
+    const list = alike.get(key);
+    if (list === undefined) alike.set(key, [task]);
+    else list.push(task);
   }
   const units = new Map<string, Run[]>();
   let single = 0;
-  for (const groups of runs.values()) {
-    for (const list of [...groups.values()].flat()) {
-      list.sort((a, b) => a.task.index - b.task.index || compareText(a.task.job, b.task.job));
+  for (const alike of runs.values()) {
+    for (const list of alike.values()) {
+      list.sort((a, b) => compareText(a.group, b.group) || a.task.index - b.task.index);
       const first = list[0] as TaskToPlace;
       const run: Run = {
         tasks: list,
@@ -153,8 +153,6 @@ export function unitsOf(tasks: readonly TaskToPlace[]): readonly (readonly Run[]
   for (const unit of all) unit.sort(compareRuns);
   return all.sort((a, b) => compareRuns(a[0] as Run, b[0] as Run));
 }
-
-const isAlike = (a: TaskToPlace, b: TaskToPlace): boolean => same(a.runtimeS, b.runtimeS) && a.gang === b.gang;
 
 /** Longest first (Stratus 3.2.2), then the larger need, then names. */
 function compareRuns(a: Run, b: Run): number {

@@ -1,4 +1,5 @@
 import { policy } from '../../policy/policy.ts';
+import { byClass } from './by-class.ts';
 import { fcfsPlan } from './fcfs.ts';
 import { greedyPlan } from './greedy.ts';
 import { milpPlan } from './milp.ts';
@@ -18,7 +19,7 @@ export const PLAN = [
       asks: { prices: true, capacity: true },
       learners: ['lateness'],
     },
-    withoutExchanges(milpPlan),
+    withoutExchanges(byClass(milpPlan)),
   ),
   policy(
     'plan',
@@ -29,7 +30,7 @@ export const PLAN = [
       asks: { prices: true, capacity: true },
       learners: ['lateness'],
     },
-    withoutExchanges(greedyPlan),
+    withoutExchanges(byClass(greedyPlan)),
   ),
   policy(
     'plan',

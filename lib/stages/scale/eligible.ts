@@ -2,7 +2,7 @@ import { hoursIn, most, raw, seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import { vcpusOf, type Pool } from '../../domain/pool.ts';
-import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
+import type { AcquireInput, FurtherOffers, Leftover } from '../../policy/contracts.ts';
 
 /** An offer that may be bought for a leftover, with its pool. */
 export interface EligibleOffer {
@@ -21,10 +21,31 @@ export function eligibleOffers(
   pools: ReadonlyMap<string, Pool>,
 ): readonly EligibleOffer[] {
   const chosen = leftover.option.offer;
+  const offers = (input.offers.get(leftover.group.id)?.offers ?? []).filter((o) => !sameOffer(o, chosen));
+  return eligible([...offers, chosen], leftover, { input, pools });
+}
+
+/** Further offers that are as good (contracts.ts). */
+export const furtherOffers = (
+  which: keyof FurtherOffers,
+  leftover: Leftover,
+  { input, pools }: Eligibility,
+): readonly EligibleOffer[] =>
+  eligible(input.offers.get(leftover.group.id)?.further?.[which]() ?? [], leftover, { input, pools });
+
+interface Eligibility {
+  readonly input: AcquireInput;
+  readonly pools: ReadonlyMap<string, Pool>;
+}
+
+function eligible(
+  offers: readonly Offer[],
+  { option: { offer: chosen } }: Leftover,
+  { input, pools }: Eligibility,
+): readonly EligibleOffer[] {
   const allowedLate = Math.max(input.config.maxLateProbability, chosen.pLate);
   const spotAllowed = pools.get(chosen.pool)?.option === 'spot';
-  const offers = [...(input.offers.get(leftover.group.id)?.offers ?? [])].filter((o) => !sameOffer(o, chosen));
-  return [...offers, chosen].flatMap((offer) => {
+  return offers.flatMap((offer) => {
     const pool = pools.get(offer.pool);
     if (pool === undefined || (pool.option === 'spot' && !spotAllowed) || offer.pLate > allowedLate) return [];
     return [{ offer, pool }];

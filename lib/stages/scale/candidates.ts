@@ -1,0 +1,248 @@
+/** Instances that may be bought for a runtime bin, each with the tasks that would fill it best. */
+import { capUsd, vcpusOf, type Pool } from '../../domain/pool.ts';
+import type { Offer } from '../../domain/forecast.ts';
+import { KINDS, SLACK, vector } from '../../domain/resources.ts';
+import { resourceParts } from '../../policy/resource-parts.ts';
+import type { Entry, PricedOffer } from './entries.ts';
+import type { Footprint } from './footprint.ts';
+
+/** One possible purchase: an instance, and how many tasks of each entry it takes. */
+export interface Fill {
+  readonly candidate: Candidate;
+  /** Value of the tasks, at the best prices for all work, over the price of the instance: at most 1. */
+  readonly worth: number;
+  /** The same, less where one interruption would take much of a job. */
+  readonly score: number;
+  /** Price of the instance for these tasks, US dollars per hour. */
+  readonly usdPerHour: number;
+  readonly taken: readonly (readonly [entry: Entry, tasks: number])[];
+}
+
+/** A task may share an instance at its own bid or a higher one, which is interrupted no more and costs the same. */
+interface Taker {
+  readonly entry: Entry;
+  readonly offer: PricedOffer;
+  /** Value of a task over what it would pay here: 1 for work that belongs here. */
+  fit: number;
+  /** Value of a task over the price of the instance. */
+  value: number;
+}
+
+/** A pool at a bid. */
+export class Candidate {
+  readonly pool: Pool;
+  readonly offer: Offer;
+  readonly vcpus: number;
+  readonly capacity: readonly number[];
+  readonly takers: readonly Taker[];
+  /** Proportions in which the resources of an instance are to be used. */
+  readonly #target = new Float64Array(KINDS);
+  /** The last fill; later ones are hardly better, for tasks only become fewer. */
+  last: Fill | null = null;
+
+  constructor({ pool, offer }: PricedOffer, takers: readonly Taker[]) {
+    this.pool = pool;
+    this.offer = offer;
+    this.vcpus = vcpusOf(pool);
+    this.capacity = vector(pool.type.capacity);
+    this.takers = takers;
+  }
+
+  /** By the loads of the pool; a resource that bears a part of the price is to be used up. */
+  aim(loads: Float64Array, parts: Float64Array): void {
+    const most = loads.reduce((a, b) => Math.max(a, b), 0);
+    for (let k = 0; k < KINDS; k++) {
+      const load = most > 0 ? (loads[k] ?? 0) / most : 0;
+      this.#target[k] = (parts[k] ?? 0) >= BEARS ? 1 : load;
+    }
+  }
+
+  /** Expected part of an instance that survives what takes other pools of the footprint (Tributary eq. 2.6). */
+  survives(footprint: Footprint): number {
+    return Math.max(0.01, 1 - footprint.correlationPenalty(this.pool, this.vcpus));
+  }
+
+  /**
+   * Fills an instance: first with work that belongs here, then with any other, always with what keeps the use of the
+   * resources in proportion, the larger first. O(steps x takers), at most MOST_TAKERS.
+   */
+  fill(footprint: Footprint): Fill | null {
+    const filling = new Filling(this.capacity, this.#target);
+    const open = this.takers.filter(({ entry }) => entry.left > 0);
+    filling.add(spread(open.filter(({ fit }) => fit >= BELONGS)));
+    filling.add(spread(open.filter(({ fit }) => fit < BELONGS)));
+    if (filling.taken.size === 0) return (this.last = null);
+    let worth = 0;
+    let score = 0;
+    let usd = 0;
+    let tasks = 0;
+    for (const [{ entry, value, offer }, n] of filling.taken) {
+      const premium = 1 + footprint.concentrationPremium(entry.next, offer.offer);
+      worth += n * value;
+      score += (n * value) / premium;
+      usd += n * offer.usdPerHour * premium;
+      tasks += n;
+    }
+    const taken = [...filling.taken].map(([{ entry }, n]) => [entry, n] as const);
+    return (this.last = { candidate: this, worth, score, usdPerHour: usd / tasks, taken });
+  }
+}
+
+/** Least part of the price at which a resource is scarce. */
+const BEARS = 0.02;
+/** Least fit of work that belongs to a pool: the prices are near their optimum, not there. */
+const BELONGS = 0.97;
+/** Takers that are looked at for each step of a fill. */
+const MOST_TAKERS = 96;
+/** Largest part of an instance that a step takes. */
+const STEP = 1 / 48;
+/** Weight of size against proportion. */
+const LARGER_FIRST = 0.5;
+
+/** Some of the takers, evenly spread over the order that they have, if there are too many. */
+function spread(takers: readonly Taker[]): readonly Taker[] {
+  if (takers.length <= MOST_TAKERS) return takers;
+  return Array.from({ length: MOST_TAKERS }, (_, i) => takers[Math.floor((i * takers.length) / MOST_TAKERS)] as Taker);
+}
+
+/** One instance, being filled. */
+class Filling {
+  readonly taken = new Map<Taker, number>();
+  readonly #capacity: readonly number[];
+  readonly #target: Float64Array;
+  readonly #free: Float64Array;
+
+  constructor(capacity: readonly number[], target: Float64Array) {
+    this.#capacity = capacity;
+    this.#target = target;
+    this.#free = Float64Array.from(capacity);
+  }
+
+  add(takers: readonly Taker[]): void {
+    let open = takers;
+    while (open.length > 0) {
+      let best: Taker | null = null;
+      let least = Infinity;
+      const fitting: Taker[] = [];
+      for (const taker of open) {
+        if (this.#room(taker) === 0) continue;
+        fitting.push(taker);
+        const cost = this.#imbalance(taker.entry.need);
+        if (cost < least) [best, least] = [taker, cost];
+      }
+      open = fitting;
+      if (best !== null) this.#take(best);
+    }
+  }
+
+  #room({ entry }: Taker & { readonly entry: Entry }, asked = 1): number {
+    const left = entry.left - this.#takenOf(entry);
+    let room = Math.min(asked, left);
+    for (let k = 0; k < KINDS && room > 0; k++) {
+      const n = entry.need[k] ?? 0;
+      if (n > 0) room = Math.min(room, Math.floor(((this.#free[k] ?? 0) + SLACK) / n));
+    }
+    return room;
+  }
+
+  readonly #ofEntry = new Map<Entry, number>();
+
+  #takenOf(entry: Entry): number {
+    return this.#ofEntry.get(entry) ?? 0;
+  }
+
+  /** Spread of the used parts over their target once a task is added, less its size. */
+  #imbalance(need: readonly number[]): number {
+    let low = Infinity;
+    let high = 0;
+    let size = 0;
+    for (let k = 0; k < KINDS; k++) {
+      const capacity = this.#capacity[k] ?? 0;
+      if (capacity === 0) continue;
+      const of = (need[k] ?? 0) / capacity;
+      size += of;
+      const target = this.#target[k] ?? 0;
+      if (target < LEAST_TARGET) continue;
+      const used = (1 - (this.#free[k] ?? 0) / capacity + of) / target;
+      low = Math.min(low, used);
+      high = Math.max(high, used);
+    }
+    return (high > low ? high - low : 0) - LARGER_FIRST * size;
+  }
+
+  #take(taker: Taker): void {
+    const { entry } = taker;
+    let largest = 0;
+    for (let k = 0; k < KINDS; k++) {
+      const capacity = this.#capacity[k] ?? 0;
+      if (capacity > 0) largest = Math.max(largest, (entry.need[k] ?? 0) / capacity);
+    }
+    const tasks = this.#room(taker, largest > 0 ? Math.max(1, Math.floor(STEP / largest)) : Infinity);
+    for (let k = 0; k < KINDS; k++) this.#free[k] = (this.#free[k] ?? 0) - tasks * (entry.need[k] ?? 0);
+    this.taken.set(taker, (this.taken.get(taker) ?? 0) + tasks);
+    this.#ofEntry.set(entry, this.#takenOf(entry) + tasks);
+  }
+}
+
+/** Resources that are hardly asked for have no proportion. */
+const LEAST_TARGET = 0.02;
+
+/** Candidates for entries. Their order is by name. O(entries x offers). */
+export function candidatesFor(entries: readonly Entry[]): readonly Candidate[] {
+  const byName = new Map<string, PricedOffer>();
+  const inPool = new Map<string, Map<Entry, PricedOffer[]>>();
+  for (const entry of entries) {
+    for (const offer of entry.offers) {
+      const { id } = offer.pool;
+      byName.set(`${id} ${capUsd(offer.offer.bid)}`, byName.get(`${id} ${capUsd(offer.offer.bid)}`) ?? offer);
+      let takers = inPool.get(id);
+      if (takers === undefined) inPool.set(id, (takers = new Map<Entry, PricedOffer[]>()));
+      const own = takers.get(entry);
+      if (own === undefined) takers.set(entry, [offer]);
+      else own.push(offer);
+    }
+  }
+  return [...byName.keys()].sort().map((name) => {
+    const of = byName.get(name) as PricedOffer;
+    const cap = capUsd(of.offer.bid);
+    const takers = [...(inPool.get(of.pool.id) ?? [])].flatMap(([entry, own]): Taker[] => {
+      const offer = own.findLast((o) => capUsd(o.offer.bid) <= cap);
+      return offer === undefined ? [] : [{ entry, offer, fit: 1, value: 0 }];
+    });
+    return new Candidate(of, takers);
+  });
+}
+
+/** Values of tasks, and proportions of their resources, at the best prices for all that is left. */
+export function appraised(entries: readonly Entry[], candidates: readonly Candidate[]): void {
+  const capacities = Float64Array.from(candidates.flatMap((c) => c.capacity));
+  const position = new Map(entries.map((entry, i) => [entry, i]));
+  const work = entries.map(({ need, left }) => ({ need, amount: left, pools: [] as number[], usd: [] as number[] }));
+  candidates.forEach(({ takers }, c) => {
+    for (const { entry, offer } of takers) {
+      const of = work[position.get(entry) ?? -1];
+      of?.pools.push(c);
+      of?.usd.push(offer.usdPerHour);
+    }
+  });
+  const { parts, loads, usd } = resourceParts(work, capacities);
+  candidates.forEach((candidate, c) => {
+    const at = c * KINDS;
+    candidate.aim(loads.subarray(at, at + KINDS), parts.subarray(at, at + KINDS));
+    candidate.last = null;
+    for (const taker of candidate.takers) {
+      let share = 0;
+      taker.entry.need.forEach((n, k) => {
+        if (n > 0) share += (n / (candidate.capacity[k] ?? 0)) * (parts[at + k] ?? 0);
+      });
+      const worth = usd[position.get(taker.entry) ?? -1] ?? 0;
+      taker.value = worth / taker.offer.usdPerHour;
+      taker.fit = share > 0 ? taker.value / share : 1;
+    }
+    // Directions differ along this order, so that a part of it has all of them.
+    (candidate.takers as Taker[]).sort((a, b) => leaning(b, candidate) - leaning(a, candidate));
+  });
+}
+
+const leaning = ({ entry: { need } }: Taker, { capacity }: Candidate): number =>
+  (need[0] ?? 0) / (capacity[0] ?? 1) / (1e-9 + (need[1] ?? 0) / (capacity[1] ?? 1));

@@ -1,6 +1,7 @@
-import type { JobId } from '../../kernel/ids.ts';
+import type { InstanceId, JobId } from '../../kernel/ids.ts';
 import type { MoveUsd } from '../../domain/job.ts';
 import type { Explanation, MovePlace } from '../../domain/plan.ts';
+import { lackText } from '../../domain/resources.ts';
 import { runningParts } from '../../domain/snapshot.ts';
 import type { PlannedMove } from '../../policy/contracts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
@@ -39,9 +40,10 @@ export function movesByJob(d: Deliberation): ReadonlyMap<JobId, readonly MoveSee
   for (const m of d.moving.appraised.moves) {
     const { id, job, stage, index, instance } = m.running.attempt;
     const on = targets.get(moveGroup(m));
-    const to = on === undefined ? { instance: null, pool: poolToBuy(d, m) } : at(on);
+    const to = on === undefined ? (named(m, at) ?? { instance: null, pool: poolToBuy(d, m) }) : at(on);
     const state = leaves.has(id) ? 'saves' : 'waits';
-    see(job, { stage, index, from: at(instance), to, state, why: m.reason, ...dollarsOf(m) });
+    const why = on === undefined ? m.reason + roomText(d, m) : m.reason;
+    see(job, { stage, index, from: at(instance), to, state, why, ...dollarsOf(m) });
   }
   return seen;
 }
@@ -49,6 +51,16 @@ export function movesByJob(d: Deliberation): ReadonlyMap<JobId, readonly MoveSee
 /** Pool in which the target of a move is bought; null: nothing says. */
 function poolToBuy({ moving }: Deliberation, move: PlannedMove): MovePlace['pool'] {
   return move.to?.pool ?? moving.appraised.offers.get(moveGroup(move))?.offers[0]?.pool ?? null;
+}
+
+const named = ({ to }: PlannedMove, at: (instance: InstanceId) => MovePlace): MovePlace | undefined =>
+  to?.instance === undefined ? undefined : at(to.instance);
+
+/** What a named instance lacks; a checkpoint counts as disk that its job asks for. */
+function roomText({ snapshot }: Deliberation, { to, running }: PlannedMove): string {
+  const free = to?.instance === undefined ? undefined : snapshot.instances.get(to.instance)?.free;
+  const lack = free === undefined ? null : lackText(running.attempt.resources, free);
+  return lack === null ? '' : `; ${to?.instance} has no room for it: ${lack}`;
 }
 
 const dollarsOf = ({ savedUsd, riskUsd }: MoveUsd): MoveUsd => ({

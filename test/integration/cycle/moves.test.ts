@@ -88,7 +88,7 @@ async function run(told: Told = {}) {
       new Proxy(store, {
         get: (target, name) => {
           const original: unknown = Reflect.get(target, name);
-          if (name !== 'commit') return typeof original === 'function' ? original.bind(target) : original;
+          if (name !== 'commit') return typeof original === 'function' ? (original.bind(target) as unknown) : original;
           return async (...args: Parameters<typeof store.commit>) => {
             for (const change of args[1])
               if (change.put === 'plan') explained.push(...change.value.explanations.flatMap((e) => e.moves ?? []));

@@ -154,8 +154,8 @@ function expectTargets(attempts: readonly Attempt[], targets: Targets): void {
 }
 
 /**
- * The ledger has each second of an attempt in exactly one kind: its rows follow one another from its reservation, or its
- * start, to its end. Rows of moves are those of attempts that moved, or of room that was kept. Returns their number.
+ * The ledger has each second of an attempt in exactly one kind: its rows follow one another from its reservation, or
+ * its start, to its end. Rows of moves are those of attempts that moved, or of room that was kept. Returns how many.
  */
 async function expectEachSecondOnce(bench: EngineBench, attempts: readonly Attempt[]): Promise<number> {
   const pools = new Map(trace.pools.map((p) => [p.id, p]));

@@ -221,6 +221,7 @@ const attemptOutcome = z.enum([
   'timed-out',
   'interrupted',
   'preempted',
+  'moved',
   'cancelled',
   'superseded',
 ]);
@@ -241,7 +242,9 @@ export const attemptView = z
     state: z.enum(['starting', 'running', 'stopping', 'ended']),
     outcome: attemptOutcome
       .nullable()
-      .describe('interrupted: by the market; preempted: by a plan. Neither is a failure.'),
+      .describe(
+        'interrupted: by the market; preempted: by a plan; moved: by a plan, to go on elsewhere. None is a failure.',
+      ),
     placedAt: instant,
     startedAt: instant.nullable(),
     endedAt: instant.nullable(),
@@ -250,6 +253,10 @@ export const attemptView = z
     reason: z.string().nullable(),
     resumedFromS: seconds.describe('Work that earlier attempts left in the checkpoint.'),
     keptS: seconds.describe('Running time of this attempt that its last checkpoint keeps.'),
+    goesTo: z.string().nullable().describe('Instance to which it moves, or moved; null: it does not move.'),
+    leavingAt: instant.nullable().describe('Order to stop for its move: from then on it makes no progress.'),
+    movedFrom: z.string().nullable().describe('Attempt from which it went on here by a move.'),
+    reservedAt: instant.nullable().describe('Since when room was kept for it here, if it moved here.'),
     usage: z
       .object({ maxRssMiB: z.number(), cpuS: z.number() })
       .nullable()
@@ -395,10 +402,13 @@ const money = {
   workUsd: usd.describe('Kept by a success or a checkpoint, or still running.'),
   wastedUsd: usd.describe('Lost past the last checkpoint.'),
   speculativeUsd: usd.describe('Attempts beside the one of their task that succeeded first.'),
+  movedUsd: usd.describe(
+    'Time of moves, without progress: from the order to stop, and while room is kept on the target.',
+  ),
   idleUsd: usd.describe('Paid and unused: start-up, gaps, unused capacity. Part of the job that caused it.'),
   totalUsd: usd,
   onDemandUsd: usd.describe(
-    'The useful work (not what was wasted, speculative or idle) at on-demand prices of the instance types it ran on.',
+    'The useful work (not what was wasted, speculative, moved or idle) at on-demand prices of the instance types it ran on.',
   ),
   instanceHours: z.number(),
 };
@@ -550,6 +560,18 @@ export const driftView = z
   });
 export type DriftView = z.infer<typeof driftView>;
 
+const moveUsd = {
+  savedUsd: z.number().nullable().describe('What the policy expects a move to save; null: it does not say.'),
+  riskUsd: z
+    .number()
+    .nullable()
+    .describe('Expected loss by a risk that the move takes; null: the policy does not say.'),
+};
+const movePlace = z.object({
+  instance: z.string().nullable().describe('Null: it is to be bought, or not decided.'),
+  pool: z.string().nullable().describe('Null: not decided, or not known any more.'),
+});
+
 const taskRef = z.object({ job: z.string(), stage: z.string(), index: count });
 export const effectView = z
   .discriminatedUnion('kind', [
@@ -567,6 +589,7 @@ export const effectView = z
       attempt: z.string(),
       why: z.enum(['preempted', 'cancelled', 'timed-out', 'superseded']),
       to: z.string().nullable().describe('Instance on which its task goes on; null: wherever there is room.'),
+      ...moveUsd,
       reason: z.string(),
     }),
     z.object({ kind: z.literal('release'), instance: z.string(), reason: z.string() }),
@@ -619,6 +642,21 @@ export const explanationView = z
         }),
       )
       .describe('Copies of running tasks, besides placements. dropped: no room for it now.'),
+    moves: z
+      .array(
+        z.object({
+          stage: z.string(),
+          index: count,
+          from: movePlace,
+          to: movePlace,
+          state: z
+            .enum(['waits', 'saves', 'arrives'])
+            .describe('waits: for its target. saves: it stops and writes its checkpoint. arrives: it starts there.'),
+          why: z.string(),
+          ...moveUsd,
+        }),
+      )
+      .describe('Tasks that go on elsewhere from their checkpoints.'),
     considered: z.array(
       z.object({
         pool: z.string(),

@@ -1,7 +1,7 @@
 /** Views of domain values for API answers: plain numbers, instants as ISO strings. Pure. */
 import { lte, raw, rawOrNull, vcpusIn, type EpochMs } from '../kernel/units.ts';
 import type { Caller } from '../domain/caller.ts';
-import { isOver, type Attempt, type Job, type StageProgress, type Task } from '../domain/job.ts';
+import { isOver, type Attempt, type Job, type MoveUsd, type StageProgress, type Task } from '../domain/job.ts';
 import type { ForecastOrigin, PoolForecast } from '../domain/forecast.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { Effect, Explanation, Plan } from '../domain/plan.ts';
@@ -155,6 +155,10 @@ export const attemptView = (a: Attempt, logUrl?: (log: string) => string): Attem
   reason: a.reason,
   resumedFromS: raw(a.resumedFromS),
   keptS: raw(a.keptS),
+  goesTo: a.goesTo ?? null,
+  leavingAt: isoOrNull(a.leaving?.sinceMs ?? null),
+  movedFrom: a.movedFrom ?? null,
+  reservedAt: isoOrNull(a.reservedMs ?? null),
   usage: a.usage === null ? null : { maxRssMiB: raw(a.usage.maxRss), cpuS: raw(a.usage.cpuS) },
   logUrl: a.log === undefined ? null : (logUrl?.(a.log) ?? null),
 });
@@ -219,6 +223,8 @@ export function instanceView(i: Instance, extras: InstanceExtras): InstanceView 
   };
 }
 
+const moveUsdView = (of: MoveUsd = {}) => ({ savedUsd: of.savedUsd ?? null, riskUsd: of.riskUsd ?? null });
+
 function effectView(e: Effect): PlanView['effects'][number] {
   switch (e.kind) {
     case 'launch':
@@ -235,7 +241,14 @@ function effectView(e: Effect): PlanView['effects'][number] {
       };
     }
     case 'stop':
-      return { kind: e.kind, attempt: e.attempt, why: e.why, to: e.to ?? null, reason: e.reason };
+      return {
+        kind: e.kind,
+        attempt: e.attempt,
+        why: e.why,
+        to: e.to ?? null,
+        ...moveUsdView(e.usd),
+        reason: e.reason,
+      };
     case 'release':
       return { kind: e.kind, instance: e.instance, reason: e.reason };
   }
@@ -297,6 +310,7 @@ export const explanationView = (job: Job, e: Explanation | null): ExplanationVie
   })),
   placed: (isOver(job.state) ? [] : (e?.placed ?? [])).map((p) => ({ ...p })),
   copies: (isOver(job.state) ? [] : (e?.copies ?? [])).map((c) => ({ ...c })),
+  moves: (isOver(job.state) ? [] : (e?.moves ?? [])).map((m) => ({ ...m, ...moveUsdView(m) })),
   considered: (e?.considered ?? []).map((c) => ({ ...c, bid: bidNumber(c.bid) })),
   excluded: (e?.excluded ?? []).map((x) => ({ ...x })),
   forecast: (isOver(job.state) ? [] : (e?.forecast ?? [])).map((f) => ({ ...f, bid: bidNumber(f.bid) })),

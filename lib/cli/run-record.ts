@@ -13,8 +13,8 @@ const runSchema = z.object({
   version: z.literal(1),
   /** Ids of the jobs of the run. */
   jobs: z.array(z.string()),
-  /** Records of earlier versions have no speculative cost. */
-  before: costTotal.extend({ speculativeUsd: z.number().default(0) }),
+  /** Records of earlier versions have no speculative cost, and none of moves. */
+  before: costTotal.extend({ speculativeUsd: z.number().default(0), movedUsd: z.number().default(0) }),
 });
 export type RunRecord = Omit<z.infer<typeof runSchema>, 'version'>;
 

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { PRESET_SETTINGS } from './preset-settings.ts';
 import { presetSpecs } from './preset-spec.ts';
 
+/** Transfer rate of a container's memory in a move, megabytes per second (Stratus, section 3.3.1). */
+export const MIGRATION_MB_PER_S = 160;
+
 /** Tunables of the scheduling core, one schema for every driver. Each default names its source. */
 export const schedulerConfig = z.strictObject({
   preset: z.string().default('ebbtide').describe('Which policies decide: see `ebb config --presets`.'),
@@ -69,7 +72,18 @@ export const schedulerConfig = z.strictObject({
     .describe('Longest start-up that is planned for. Stratus 3.3.1.'),
   turnoverS: PRESET_SETTINGS.turnoverS,
   restoreS: z.number().nonnegative().default(10).describe('Time a task takes to read its checkpoint and go on.'),
-  migrationS: z.number().nonnegative().default(30).describe('Time to checkpoint and stop an attempt when moving it.'),
+  migrationS: z
+    .number()
+    .nonnegative()
+    .default(30)
+    .describe(
+      'Least time to checkpoint and stop an attempt when moving it; a large memory takes longer (`migrationMBPerS`).',
+    ),
+  migrationMBPerS: z
+    .number()
+    .positive()
+    .default(MIGRATION_MB_PER_S)
+    .describe('Megabytes per second of the requested memory that a move saves and transfers. Stratus 3.3.1: 160 MB/s.'),
   correlationPenalty: z
     .number()
     .nonnegative()

@@ -6,8 +6,9 @@ export interface CostRow {
   readonly workUsd: number;
   readonly wastedUsd: number;
   readonly speculativeUsd: number;
+  readonly movedUsd: number;
   readonly idleUsd: number;
-  /** On-demand price of the work alone, without wasted, speculative and idle time. */
+  /** On-demand price of the work alone, without wasted, speculative, moved and idle time. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
   /** Idle part of the instance-hours; absent in sums of versions that did not keep it. */
@@ -34,6 +35,7 @@ const MONEY = [
   'workUsd',
   'wastedUsd',
   'speculativeUsd',
+  'movedUsd',
   'idleUsd',
   'onDemandUsd',
   'instanceHours',

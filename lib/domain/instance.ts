@@ -1,6 +1,7 @@
-import type { EffectKey, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
+import type { AttemptId, EffectKey, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import { epochMs, msBetween, raw, seconds, type EpochMs, type Seconds, type Usd } from '../kernel/units.ts';
 import type { Bid } from './pool.ts';
+import type { Resources } from './resources.ts';
 
 /**
  * requested -> starting -> ready -> (warned | releasing ->) ended. `requested`: an intent without a known outcome.
@@ -40,6 +41,17 @@ export interface Beneficiary {
 /** Most jobs recorded per instance: those with the largest parts. They share the cost of its start-up. */
 export const MAX_BENEFICIARIES = 8;
 
+/** Room kept for a task that is on its way from another instance. */
+export interface Reservation {
+  /** The attempt that was stopped for the move. */
+  readonly attempt: AttemptId;
+  readonly job: JobId;
+  readonly resources: Resources;
+  readonly sinceMs: EpochMs;
+  /** Time at which the task turned out not to come; null: it is awaited. */
+  readonly untilMs: EpochMs | null;
+}
+
 /** Why the market takes an instance or launches none: there is no capacity, or the price is above the bid. */
 export type MarketCause = 'capacity' | 'price';
 
@@ -70,6 +82,11 @@ export interface Instance {
   readonly boughtFor?: readonly Beneficiary[];
   /** Seconds from its request that it was expected to be held; absent where no limit of the deployment asks. */
   readonly expectedS?: number;
+  /**
+   * Room kept for arrivals of moves. A task that arrives takes its reservation over (`Attempt.reservedMs`); one that
+   * does not leaves it here, closed. Absent: none.
+   */
+  readonly reservations?: readonly Reservation[];
   /** Absent without a forecast: on-demand instances, and records of versions that kept none. */
   readonly forecast?: ForecastAtPurchase;
 }

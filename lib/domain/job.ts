@@ -1,4 +1,4 @@
-import type { AttemptId, InstanceId, JobId } from '../kernel/ids.ts';
+import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, MiB, Seconds, Usd } from '../kernel/units.ts';
 import type { Caller } from './caller.ts';
 import type { Arch, PurchaseOption } from './pool.ts';
@@ -202,6 +202,30 @@ export interface OwnStops {
   readonly lostS: Seconds;
 }
 
+/** What a policy expects of a move, US dollars. Absent: it does not say. */
+export interface MoveUsd {
+  /** Saved over staying. */
+  readonly savedUsd?: number;
+  /** Expected loss by a risk that the move takes. */
+  readonly riskUsd?: number;
+}
+
+/** The move for which an attempt stops. */
+export interface Leaving extends MoveUsd {
+  /** Time of the order to stop. From then on it saves, and makes no progress. */
+  readonly sinceMs: EpochMs;
+}
+
+/** The start of a move that has not arrived. */
+export interface Departure extends MoveUsd {
+  /** The attempt that was stopped. */
+  readonly attempt: AttemptId;
+  readonly instance: InstanceId;
+  readonly pool: PoolId;
+  /** Reason of the move. */
+  readonly why: string;
+}
+
 /** Names a stage among those of all jobs. */
 export const stageKey = ({ job, stage }: Pick<TaskRef, 'job' | 'stage'>): string => `${job}/${stage}`;
 
@@ -222,6 +246,8 @@ export interface Task extends TaskRef {
   readonly ownStops?: OwnStops;
   /** Instance on which it goes on, while it waits after the stop of a move. Absent: wherever there is room. */
   readonly goesTo?: InstanceId;
+  /** Its departure for this move. Absent: none waits to arrive, or an earlier version stopped it. */
+  readonly departed?: Departure;
   /**
    * Claim of its outputs by an attempt of the present round: no other attempt of the round can succeed. `by` null: the
    * attempt is not known. Absent: no claim is known.
@@ -233,8 +259,9 @@ export interface Task extends TaskRef {
 
 export type AttemptState = 'starting' | 'running' | 'stopping' | 'ended';
 /**
- * An interruption (by the market) and a preemption (by us) end an attempt and are never failures. Nor is `superseded`:
- * another attempt of the task succeeded or published its outputs first.
+ * An interruption (by the market), a preemption and a move (by us) end an attempt and are never failures. `moved`: it
+ * stopped so that its task goes on at `goesTo`; earlier versions called that `preempted`. Nor is `superseded` a
+ * failure: another attempt of the task succeeded or published its outputs first.
  */
 export type AttemptOutcome =
   | 'succeeded'
@@ -242,6 +269,7 @@ export type AttemptOutcome =
   | 'timed-out'
   | 'interrupted'
   | 'preempted'
+  | 'moved'
   | 'cancelled'
   | 'superseded';
 
@@ -283,8 +311,14 @@ export interface Attempt extends TaskRef {
   /** Running time of this attempt saved by its last checkpoint (all of it on success). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;
-  /** Target instance of the move for which it is stopping. */
+  /** Target instance of the move for which it is stopping, or stopped. */
   readonly goesTo?: InstanceId;
+  /** Absent: it does not move, or stops beside an attempt of its task that does. */
+  readonly leaving?: Leaving;
+  /** Attempt of the task from which it went on here, the target of a move. Absent: it did not arrive by a move. */
+  readonly movedFrom?: AttemptId;
+  /** Time since when its instance kept room for this arrival and was up. Absent without `movedFrom`. */
+  readonly reservedMs?: EpochMs;
   /**
    * Attempt of the same task that succeeded first. However this attempt ends, its outcome is `superseded`. Absent:
    * none.

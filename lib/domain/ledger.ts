@@ -4,10 +4,12 @@ import { FOREVER, least, msBetween, type EpochMs, type Usd } from '../kernel/uni
 /**
  * Share of an instance's cost. work: saved by a checkpoint or a success. wasted: running time after the last
  * checkpoint, lost (interruption, preemption, failure), and all of a copy's that did not succeed. speculative: running
- * time of superseded attempts; earlier versions called it work. idle: paid and unused, start-up included, charged to
- * the job that caused it (lib/cycle/money/ledger.ts). The rows of one instance sum to its bill.
+ * time of superseded attempts; earlier versions called it work. moved: time of moves, in which a task makes no
+ * progress: on the source from the order to stop until its end, on the target while room is kept for the arrival. idle:
+ * paid and unused, start-up included, charged to the job that caused it (lib/cycle/money/ledger.ts). The rows of one
+ * instance sum to its bill.
  */
-export const LEDGER_KINDS = ['work', 'wasted', 'speculative', 'idle'] as const;
+export const LEDGER_KINDS = ['work', 'wasted', 'speculative', 'moved', 'idle'] as const;
 
 export type LedgerKind = (typeof LEDGER_KINDS)[number];
 

@@ -2,7 +2,7 @@ import type { AttemptId, EffectKey, GroupId, InstanceId, JobId, PlanId, PoolId }
 import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { ForecastOrigin, Offer, PriceDrivers } from './forecast.ts';
 import type { Beneficiary, ForecastAtPurchase } from './instance.ts';
-import type { AttemptRole, TaskRef } from './job.ts';
+import type { AttemptRole, MoveUsd, TaskRef } from './job.ts';
 import type { Bid } from './pool.ts';
 import type { StageName } from './preset-spec.ts';
 import type { Resources } from './resources.ts';
@@ -215,6 +215,8 @@ export type Effect =
       readonly reason: string;
       /** Target of a move: the instance on which its task goes on. */
       readonly to?: InstanceId;
+      /** What its policy expects of the move. Absent: it does not say. */
+      readonly usd?: MoveUsd;
     }
   | { readonly kind: 'release'; readonly key: EffectKey; readonly instance: InstanceId; readonly reason: string };
 
@@ -270,6 +272,17 @@ export interface ForecastSeen {
   readonly drivers: PriceDrivers | null;
 }
 
+/** waits: for its target. saves: it stops and writes its checkpoint. arrives: it has stopped and starts there. */
+export type MoveState = 'waits' | 'saves' | 'arrives';
+
+/** A place of a move. */
+export interface MovePlace {
+  /** Null: one that is to be bought, or any that has room. */
+  readonly instance: InstanceId | null;
+  /** Null: it is not decided, or not known any more. */
+  readonly pool: PoolId | null;
+}
+
 /** What becomes of a copy. dropped: there is no room for it now. */
 export type CopyState = 'runs' | 'starts' | 'waits' | 'dropped';
 
@@ -300,6 +313,15 @@ export interface Explanation {
     readonly state: CopyState;
     readonly why: string;
   }[];
+  /** Moves of its tasks; absent where there are none. */
+  readonly moves?: readonly (MoveUsd & {
+    readonly stage: string;
+    readonly index: number;
+    readonly from: MovePlace;
+    readonly to: MovePlace;
+    readonly state: MoveState;
+    readonly why: string;
+  })[];
   readonly considered: readonly ConsideredOffer[];
   readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
   /** Forecasts of its spot pools, or of the best ones if it waits; absent without one. */

@@ -61,6 +61,24 @@ export const minusResources = (a: Resources, b: Resources): Resources => ({
   disk: sub(a.disk, b.disk),
 });
 
+/** Units of the kinds, for people. */
+const UNITS: Readonly<Record<(typeof RESOURCE_KINDS)[number], string>> = {
+  cpu: ' mCPU',
+  memory: ' MiB',
+  gpus: '',
+  disk: ' MiB',
+};
+
+/** First kind of which there is too little, for people: `disk (20000 MiB needed, 8000 MiB there)`. Null: all fits. */
+export function lackText(need: Resources, there: Resources): string | null {
+  const has = vector(there);
+  const kind = vector(need).findIndex((amount, i) => amount > (has[i] ?? 0));
+  const name = RESOURCE_KINDS[kind];
+  if (name === undefined) return null;
+  const amount = (of: Resources): string => `${Math.floor(vector(of)[kind] ?? 0)}${UNITS[name]}`;
+  return `${name} (${amount(need)} needed, ${amount(there)} there)`;
+}
+
 /** Free resources, mutable while packing. */
 export type Filling = { -readonly [K in keyof Resources]: Resources[K] };
 

@@ -72,10 +72,14 @@ export interface RunningTask {
   readonly like?: RunningTask;
 }
 
-/** Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. */
+/**
+ * Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. An attempt that
+ * leaves for a move makes no progress.
+ */
 export function workDoneS({ attempt, readS }: Pick<RunningTask, 'attempt' | 'readS'>, nowMs: EpochMs): Seconds {
-  const { startedMs, resumedFromS } = attempt;
-  const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, nowMs));
+  const { startedMs, resumedFromS, leaving } = attempt;
+  const untilMs = leaving === undefined ? nowMs : least(nowMs, leaving.sinceMs);
+  const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, untilMs));
   return add(resumedFromS, most(ZERO_S, sub(ranS, readS)));
 }
 

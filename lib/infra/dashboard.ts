@@ -154,7 +154,7 @@ const booked = (
     queryLines: [
       `filter message = "${BOOKED}"`,
       'fields coalesce(job, "(idle)") as job, coalesce(owner, "(idle)") as owner',
-      `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(speculativeUsd) as speculative, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
+      `stats sum(workUsd) as work, sum(wastedUsd) as wasted, sum(speculativeUsd) as speculative, sum(movedUsd) as moved, sum(idleUsd) as idle, sum(usd) as total by ${of.by}`,
       'sort total desc',
       `limit ${of.limit ?? 20}`,
     ],

@@ -83,6 +83,8 @@ export const cost = (rate: UsdPerHour, time: Seconds): Usd => usd((raw(rate) * r
 
 /** Plain numbers in the units that people read. */
 export const hoursIn = (d: Seconds): number => raw(d) / 3600;
+/** Decimal megabytes, as rates of transfer count them. */
+export const megabytes = (memory: MiB): number => (raw(memory) * 1_048_576) / 1_000_000;
 export const vcpusIn = (cpu: MilliCpu): number => raw(cpu) / 1000;
 /** `2026-03-01T12:00:00.000Z`. Instants that no date can hold are refused with a `RangeError`. */
 export const isoOf = (t: EpochMs): string => new Date(raw(t)).toISOString();

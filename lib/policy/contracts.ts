@@ -7,7 +7,7 @@ import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
 import type { Forecasts, StageForecasts } from '../domain/forecasts.ts';
-import type { Constraints, TaskRef } from '../domain/job.ts';
+import type { Constraints, MoveUsd, TaskRef } from '../domain/job.ts';
 import type {
   Allotment,
   ConsideredOffer,
@@ -108,8 +108,8 @@ export const withFurther = (of: GroupOffers, further: FurtherOffers): GroupOffer
 /** Appraises pools and bids for each pending group. */
 export type AppraisePolicy = (context: AppraiseContext) => ReadonlyMap<GroupId, GroupOffers>;
 
-/** Running work that is to go on elsewhere. */
-export interface Move {
+/** Running work that is to go on elsewhere. Dollars, where given, are shown in explanations. */
+export interface Move extends MoveUsd {
   readonly attempt: AttemptId;
   readonly reason: string;
   readonly running: RunningTask;
@@ -120,10 +120,12 @@ export interface Move {
    * gangs have no named target. The task runs on until its target is up and has room.
    */
   readonly to?: MoveTarget;
+  /** A task without a checkpoint moves only if this is true: to start again elsewhere is cheaper than to stay. */
+  readonly restarts?: boolean;
 }
 
 /** A move that the plan kept, with the worth of its work and where it may go. */
-export interface PlannedMove {
+export interface PlannedMove extends MoveUsd {
   readonly running: RunningTask;
   readonly reason: string;
   readonly worth: Worth;

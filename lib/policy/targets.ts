@@ -2,7 +2,7 @@
 import { brokenConstraint } from '../domain/constraints.ts';
 import type { NamedTarget } from '../domain/plan.ts';
 import { capUsd, isBid, type Pool } from '../domain/pool.ts';
-import { fits } from '../domain/resources.ts';
+import { lackText } from '../domain/resources.ts';
 import { liveBeside, type RunningTask, type Snapshot } from '../domain/snapshot.ts';
 import type { Move } from './contracts.ts';
 
@@ -24,7 +24,8 @@ export function wrongTarget(to: NamedTarget, running: RunningTask, snapshot: Sna
 function notFor({ attempt, stage }: RunningTask, pool: Pool): string | null {
   const broken = brokenConstraint(stage.constraints, pool);
   if (broken !== null) return `to the pool ${pool.id}, which its constraint ${broken} excludes`;
-  return fits(attempt.resources, pool.type.capacity) ? null : `to the pool ${pool.id}, whose machines it does not fit`;
+  const lack = lackText(attempt.resources, pool.type.capacity);
+  return lack === null ? null : `to the pool ${pool.id}, whose machines it does not fit for want of ${lack}`;
 }
 
 /** The same for a move. A gang restarts as a whole, wherever all of it has room: its tasks have no named target. */

@@ -40,9 +40,12 @@ export function hasSettled(
   return secondsBetween(startedMs, snapshot.nowMs) >= staysS;
 }
 
-/** Longest time from one instance to another: save, be observed as stopped, start up, begin, restore. */
-export const relocationS = (config: SceneContext['config']): number =>
-  config.migrationS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
+/**
+ * Longest time from one instance to another: save, be observed as stopped, start up, begin, restore. `stopS`: of the
+ * task (move-cost.ts); absent: of one with a small memory.
+ */
+export const relocationS = (config: SceneContext['config'], stopS = config.migrationS): number =>
+  stopS + config.startDelayMaxS + config.restoreS + 2 * config.cyclePeriodS;
 
 /**
  * Most work that one interruption can lose. A checkpoint signal whose grace fits into the warning loses nothing; one

@@ -52,6 +52,11 @@ export interface StopRequest {
   readonly attempt: AttemptId;
   readonly instance: InstanceId;
   readonly why: 'preempted' | 'cancelled' | 'timed-out' | 'superseded';
+  /**
+   * Target of a move: the task goes on there from its checkpoint. The end of such an attempt is reported as
+   * `preempted`, or as `interrupted` if its instance ended before it had saved. Absent: no move.
+   */
+  readonly to?: InstanceId;
 }
 
 export interface ReleaseRequest {

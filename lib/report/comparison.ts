@@ -203,12 +203,14 @@ function presetFigures(
     workUsd: perRun((t) => t.workUsd),
     wastedUsd: perRun((t) => t.wastedUsd),
     speculativeUsd: perRun((t) => t.speculativeUsd),
+    movedUsd: perRun((t) => t.movedUsd),
     idleUsd: perRun((t) => t.idleUsd),
     onDemandUsd: perRun((t) => t.onDemandUsd),
     refundedUsd: perRun((t) => t.refundedUsd),
     onDemandBillUsd: total(runs, onDemandBill) / runs.length,
     interruptions: statistics.mean(runs, (t) => t.interruptions),
     launches: statistics.mean(runs, (t) => t.launches),
+    moves: statistics.mean(runs, (t) => t.moves),
     instanceHours: perRun((t) => t.instanceHours),
     lostHours: perRun((t) => t.lostHours),
     toOnDemandPrices: statistics.ratio(runs, billed, (t) => t.onDemandUsd),
@@ -221,6 +223,7 @@ function presetFigures(
     ),
     wastedShare: statistics.ratio(runs, (t) => t.wastedUsd, billed),
     speculativeShare: statistics.ratio(runs, (t) => t.speculativeUsd, billed),
+    movedShare: statistics.ratio(runs, (t) => t.movedUsd, billed),
     idleShare: statistics.ratio(runs, (t) => t.idleUsd, billed),
     utilisation: statistics.ratio(
       runs,
@@ -273,7 +276,7 @@ function difference(
   cells: readonly Pair[],
 ): readonly Difference[] {
   if (cells.length === 0) return [];
-  const lost = (t: Totals): number => t.wastedUsd + t.speculativeUsd + t.idleUsd;
+  const lost = (t: Totals): number => t.wastedUsd + t.speculativeUsd + t.movedUsd + t.idleUsd;
   return [
     {
       a,

@@ -39,11 +39,12 @@ export async function detailsOf(
     [...byPreset].flatMap(([preset, its]) => curve(preset, Float64Array.from(its.flatMap((r) => pick(r.jobs)))));
   const payload: Payload = {
     presets: [...byPreset.keys()],
-    costs: comparison.presets.map(({ preset, workUsd, wastedUsd, speculativeUsd, idleUsd, onDemandUsd }) => ({
+    costs: comparison.presets.map(({ preset, workUsd, wastedUsd, speculativeUsd, movedUsd, idleUsd, onDemandUsd }) => ({
       preset,
       workUsd,
       wastedUsd,
       speculativeUsd,
+      movedUsd,
       idleUsd,
       onDemandUsd,
     })),

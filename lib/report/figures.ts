@@ -49,8 +49,9 @@ export interface PresetFigures {
   readonly workUsd: number;
   readonly wastedUsd: number;
   readonly speculativeUsd: number;
+  readonly movedUsd: number;
   readonly idleUsd: number;
-  /** The same work at on-demand prices, nothing wasted, speculative or idle. */
+  /** The same work at on-demand prices, nothing wasted, speculative, moved or idle. */
   readonly onDemandUsd: number;
   readonly refundedUsd: number;
   /** Part of the cost that is of on-demand pools. */
@@ -60,6 +61,8 @@ export interface PresetFigures {
   readonly lowerBoundUsd: number | null;
   readonly interruptions: Estimate;
   readonly launches: Estimate;
+  /** Attempts that ended to go on elsewhere. */
+  readonly moves: Estimate;
   readonly instanceHours: number;
   readonly lostHours: number;
   /** Cost over that of the same work at on-demand prices. */
@@ -75,6 +78,7 @@ export interface PresetFigures {
   /** Share of the cost. */
   readonly wastedShare: Estimate;
   readonly speculativeShare: Estimate;
+  readonly movedShare: Estimate;
   readonly idleShare: Estimate;
   /** Share of the instance-hours. */
   readonly utilisation: Estimate;
@@ -95,7 +99,7 @@ export interface Difference {
   readonly costShare: Estimate;
   /** Share of missed deadlines, a - b; 0.01 is one percentage point. */
   readonly missedShare: Estimate;
-  /** Wasted and idle cost per run. */
+  /** Cost per run of all but work. */
   readonly lostUsd: Estimate;
 }
 

@@ -113,11 +113,12 @@ const presetsSection = (comparison: Comparison): Markup =>
       class="chart"
       id="cost-chart"
       role="img"
-      aria-label="Mean cost per run of each preset: work, wasted, speculative and idle. The table above has the figures."
+      aria-label="Mean cost per run of each preset: work, wasted, speculative, moved and idle. The table above has the figures."
     ></div>
     <p class="note">
-      Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle.
-      It differs between presets that choose other instances. Speculative: attempts beside the one that succeeded first.
+      Same work on demand: at the on-demand prices of the instances that it ran on, nothing wasted, speculative, moved
+      or idle. It differs between presets that choose other instances. Speculative: attempts beside the one that
+      succeeded first. Moved: time in which tasks go on elsewhere.
     </p>
   </section>`;
 

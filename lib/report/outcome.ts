@@ -92,12 +92,14 @@ export interface Totals {
   readonly wastedUsd: number;
   /** Running time of superseded attempts. */
   readonly speculativeUsd: number;
+  /** Time of moves, in which tasks make no progress. */
+  readonly movedUsd: number;
   readonly idleUsd: number;
-  /** work + wasted + speculative + idle: what the provider bills. */
+  /** work + wasted + speculative + moved + idle: what the provider bills. */
   readonly billedUsd: number;
   /** Part of the charges that was refunded, and is in no other figure. */
   readonly refundedUsd: number;
-  /** The same work at the on-demand prices of the instances it ran on, with nothing wasted, speculative or idle. */
+  /** The same work at the on-demand prices of the instances it ran on, nothing wasted, speculative, moved or idle. */
   readonly onDemandUsd: number;
   readonly instanceHours: number;
   /** Instance-hours of work over all, by the requested share of each instance. */
@@ -105,6 +107,8 @@ export interface Totals {
   readonly launches: number;
   readonly interruptions: number;
   readonly attempts: number;
+  /** Attempts that ended to go on elsewhere. */
+  readonly moves: number;
   /** Hours of running time repeated after interruptions, preemptions and failures. */
   readonly lostHours: number;
   /** Time from submission to completion of successful jobs, s, at QUANTILES. Empty without such jobs. */
@@ -133,6 +137,7 @@ export interface JobColumns {
   readonly workUsd: Float64Array;
   readonly wastedUsd: Float64Array;
   readonly speculativeUsd: Float64Array;
+  readonly movedUsd: Float64Array;
   /** Its part of time that was paid and unused (lib/cycle/money/ledger.ts). */
   readonly idleUsd: Float64Array;
   readonly onDemandUsd: Float64Array;

@@ -25,6 +25,7 @@ export const JOB_NUMBERS = [
   'workUsd',
   'wastedUsd',
   'speculativeUsd',
+  'movedUsd',
   'idleUsd',
   'onDemandUsd',
   'interruptions',
@@ -81,6 +82,7 @@ export interface CostPayload {
   readonly workUsd: number;
   readonly wastedUsd: number;
   readonly speculativeUsd: number;
+  readonly movedUsd: number;
   readonly idleUsd: number;
   readonly onDemandUsd: number;
 }

@@ -173,7 +173,7 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
   { title: 'Cost per run', hint: 'what the provider bills, USD', cell: (p) => figure(p.costUsd, dollars) },
   {
     title: 'Of on-demand prices',
-    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted, speculative or idle',
+    hint: 'cost over the same work at the on-demand prices of the instances that it ran on, nothing wasted, speculative, moved or idle',
     cell: (p) => figure(p.toOnDemandPrices, percent),
   },
   {
@@ -213,6 +213,11 @@ const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
     title: 'Speculative',
     hint: 'share of the cost of attempts beside the one that succeeded first',
     cell: (p) => figure(p.speculativeShare, percent),
+  },
+  {
+    title: 'Moved',
+    hint: 'share of the cost of moves: saving, transfer, and room kept on the target',
+    cell: (p) => figure(p.movedShare, percent),
   },
   {
     title: 'Idle',

@@ -297,6 +297,32 @@ export function fleetContract(name: string, maker: FleetDriverMaker): void {
       },
     );
 
+    onFleet('stops a task that moves: what it saved on the way is kept, and it is no failure', async (bench) => {
+      const { driver, fleet } = bench;
+      await fleet.launch([launch]);
+      const program = { runtimeS: 5000, exitCode: 0, checkpointEveryS: 100 };
+      await fleet.start([startOf(driver, { instance: i1, attempt: a1, program })]);
+      const saved = await driver.until('a checkpoint', has('attempt-checkpointed'));
+      const stop = {
+        key: effectKey('stop/1'),
+        attempt: a1,
+        instance: i1,
+        why: 'preempted',
+        to: instanceId('i-2'),
+      } as const;
+      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+      // The first order stands, whatever is asked for later.
+      const again = { ...stop, key: effectKey('stop/2'), to: instanceId('i-3') };
+      expect(await fleet.stop([again])).toEqual([{ status: 'done' }]);
+      const seen = await driver.until('the end of the task', ended(a1));
+      expect(await fleet.stop([stop])).toEqual([{ status: 'done' }]);
+      const end = endOf(seen, a1)!;
+      expect(end.stopped).toBe('preempted');
+      expect(end.exitCode).not.toBe(0);
+      expect(raw(end.keptS)).toBeGreaterThanOrEqual(raw(ofKind(saved, 'attempt-checkpointed').at(-1)!.keptS));
+      expect(seen.filter((o) => o.kind === 'attempt-ended')).toHaveLength(1);
+    });
+
     const onReserved = maker.hasReserved ? onFleet : () => undefined;
     onReserved(
       'launches as many instances as are reserved, at their price, and more when one has ended',

@@ -81,6 +81,7 @@ export function ageingContract(name: string, open: OpenStore): void {
           value: [
             ledgerRow({ job: jobId(id), attempt: attemptId(`${id}.main.0.1`) }),
             ledgerRow({ kind: 'speculative', job: jobId(id), attempt: attemptId(`${id}.main.0.2`), usd: 0.02 }),
+            ledgerRow({ kind: 'moved', job: jobId(id), attempt: attemptId(`${id}.main.0.1`), usd: 0.003 }),
             idleRow({ usd: 0.03 }),
           ],
         },

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Plan } from '../../lib/domain/plan.ts';
-import { attemptId, effectKey, instanceId, jobId } from '../../lib/kernel/ids.ts';
+import type { Reservation } from '../../lib/domain/instance.ts';
+import { attemptId, effectKey, instanceId, jobId, poolId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds } from '../../lib/kernel/units.ts';
 import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import { codeOf } from '../support/code-of.ts';
@@ -354,6 +355,65 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
     });
 
     describe('what is there only for some jobs', () => {
+      it('of a move is kept as given: its target, its times, its dollars, and the room that is kept', async () => {
+        await submitJobs('j1');
+        const [from, to] = [attemptId('j1.main.0.1'), attemptId('j1.main.0.2')];
+        const leaving = { sinceMs: epochMs(1_700_000_200_000.5), savedUsd: 0.25, riskUsd: 0.03125 };
+        const leaves = attempt(from, { state: 'stopping', goesTo: instanceId('i-2'), leaving });
+        const { job: of, resources } = leaves;
+        const kept: Reservation = { attempt: from, job: of, resources, sinceMs: leaving.sinceMs, untilMs: null };
+        const target = instance('i-2', { state: 'ready', reservations: [kept] });
+        await commit(
+          { put: 'task', value: task('j1', 0) },
+          { put: 'attempt', value: leaves },
+          { put: 'instance', value: target },
+        );
+        const before = await store.loadActive();
+        expect([before.attempts, before.instances]).toEqual([[leaves], [target]]);
+        expect(await store.attempt(from)).toEqual(leaves);
+
+        const moved = attempt(from, {
+          ...leaves,
+          state: 'ended',
+          outcome: 'moved',
+          endedMs: epochMs(1_700_000_203_000),
+        });
+        const departed = {
+          attempt: from,
+          instance: instanceId('i-1'),
+          pool: poolId('p'),
+          why: 'cheaper',
+          savedUsd: 0.25,
+        };
+        const waits = task('j1', 0, { state: 'waiting', goesTo: instanceId('i-2'), departed });
+        await commit({ put: 'task', value: waits }, { put: 'attempt', value: moved });
+        expect((await store.loadActive()).tasks).toEqual([waits]);
+
+        const arrives = attempt(to, {
+          number: 2,
+          instance: instanceId('i-2'),
+          movedFrom: from,
+          reservedMs: leaving.sinceMs,
+        });
+        const closed = instance('i-2', {
+          state: 'ready',
+          reservations: [{ ...kept, untilMs: epochMs(1_700_000_204_000) }],
+        });
+        await commit(
+          { put: 'task', value: task('j1', 0, { attempts: 2 }) },
+          { put: 'attempt', value: arrives },
+          { put: 'instance', value: closed },
+        );
+        const after = await store.loadActive();
+        expect([after.tasks, after.attempts, after.instances]).toEqual([
+          [task('j1', 0, { attempts: 2 })],
+          [arrives],
+          [closed],
+        ]);
+        expect(await store.attempts(jobId('j1'))).toEqual([moved, arrives]);
+        expect(await store.attemptsOn(instanceId('i-2'))).toEqual([arrives]);
+      });
+
       it('of a stage and its tasks is kept as given: times, counts, earliest starts, claims, targets of moves', async () => {
         await submitJobs('j1');
         const [first] = job('j1').stages;
@@ -587,6 +647,21 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
         }
       });
 
+      it('sums the time of moves apart, and leaves it out of the price on demand', async () => {
+        const left = ledgerRow({ kind: 'moved', usd: 0.004, onDemandUsd: 0.05 });
+        const kept = ledgerRow({ kind: 'moved', instance: instanceId('i-0'), usd: 0.002 });
+        await commit(
+          { put: 'ledger', instance: instanceId('i-1'), value: [rows[0]!, left] },
+          { put: 'ledger', instance: instanceId('i-0'), value: [kept] },
+        );
+        expect(await store.ledger({ job: jobId('j1') })).toEqual([kept, rows[0], left]);
+        for (const by of ['job', 'owner', 'pool', 'caller', 'template'] as const) {
+          expect(await store.costs(by)).toMatchObject([
+            { workUsd: 0.01, wastedUsd: 0, movedUsd: expect.closeTo(0.006, 12), idleUsd: 0, onDemandUsd: 0.03 },
+          ]);
+        }
+      });
+
       it('sums costs by key, idle time apart, hours by share', async () => {
         await commit({ put: 'ledger', instance: instanceId('i-1'), value: rows });
         const near = (x: number): unknown => expect.closeTo(x, 12);
@@ -595,6 +670,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
           workUsd: 0.01,
           wastedUsd: 0,
           speculativeUsd: 0,
+          movedUsd: 0,
           idleUsd: 0,
           onDemandUsd: near(0.03),
           instanceHours: near(0.25),
@@ -604,6 +680,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
           workUsd: 0,
           wastedUsd: 0.02,
           speculativeUsd: 0,
+          movedUsd: 0,
           idleUsd: 0,
           onDemandUsd: 0,
           instanceHours: near(0.25),
@@ -613,6 +690,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
           workUsd: 0,
           wastedUsd: 0,
           speculativeUsd: 0,
+          movedUsd: 0,
           idleUsd: 0.03,
           onDemandUsd: 0,
           instanceHours: near(0.5),
@@ -634,6 +712,7 @@ export function storeContract(name: string, open: OpenStore, crashes: Crashes): 
             workUsd: 0.01,
             wastedUsd: 0.02,
             speculativeUsd: 0,
+            movedUsd: 0,
             idleUsd: 0.03,
             onDemandUsd: near(0.03),
             instanceHours: near(1),

@@ -212,7 +212,7 @@ export async function factsOf(
   return {
     refused: result.refused[0]?.code ?? null,
     state: rows.state[0] ?? 'refused',
-    billUsd: sums.work + sums.wasted + sums.speculative + sums.idle,
+    billUsd: sums.work + sums.wasted + sums.speculative + sums.moved + sums.idle,
     listUsd: cheapest * runtimes.reduce((sum, r) => sum + billedH(r), 0),
     launches: launched.length,
     unused: launched.filter((i) => !used.has(i) && !taken.has(i)).length,

@@ -34,7 +34,7 @@ const DEFAULT_RUNTIME_S = 600;
 
 /**
  * What a task does is in its stage's environment: `RUNTIME_S` of work (of a copy: `COPY_RUNTIME_S`), of which the first
- * `FAILURES` tries fail.
+ * `FAILURES` tries fail. A stop for a move takes `MOVES_S`.
  */
 export const work = (runtimeS: number, failures = 0): Record<string, string> => ({
   RUNTIME_S: String(runtimeS),
@@ -126,12 +126,13 @@ export class EngineBench {
     const tried = failures.get(task) ?? 0;
     const fails = tried < Number(request.env['FAILURES'] ?? 0);
     if (fails) failures.set(task, tried + 1);
-    const { RUNTIME_S = DEFAULT_RUNTIME_S, COPY_RUNTIME_S = RUNTIME_S } = request.env;
+    const { RUNTIME_S = DEFAULT_RUNTIME_S, COPY_RUNTIME_S = RUNTIME_S, MOVES_S } = request.env;
     return {
       runtimeS: seconds(Math.max(1, Number(request.role === 'copy' ? COPY_RUNTIME_S : RUNTIME_S) - raw(keptS))),
       exitCode: fails ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: seconds(2),
+      ...(MOVES_S === undefined ? {} : { movesInS: seconds(Number(MOVES_S)) }),
     };
   }
 

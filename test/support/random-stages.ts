@@ -126,7 +126,8 @@ function randomMove(draw: Uniform, { moves }: Drawn, targets: Targets): MovePoli
           const to = targets.get(attempt.id) ?? null;
           const isGone = to !== null && to !== 'spot' && wrongTarget(to, running, snapshot) !== null;
           if (isGone || (to === null && view.pool.option !== 'spot')) return [];
-          return [{ attempt: attempt.id, reason: 'drawn', running, view, ...(to === null ? {} : { to }) }];
+          const move = { attempt: attempt.id, reason: 'drawn', running, view, restarts: true };
+          return [{ ...move, ...(to === null ? {} : { to }) }];
         }),
       ),
     begin: ({ moves: planned, value: _, appraise, ...context }) => {

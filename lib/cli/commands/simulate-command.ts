@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { lazily, type World } from '../context.ts';
 import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
+import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
@@ -57,6 +58,7 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       upToADay,
       0,
     )
+    .option('--migration-rate <MB/s>', 'rate at which moves transfer memory', positive, MIGRATION_MB_PER_S)
     .option('--report <file>', 'write an HTML report with charts and a table of jobs', path)
     .option('--log <file>', 'write every event as a JSON line (one preset, one window, one seed)', path)
     .option('--dir <path>', 'where converted markets are kept', path, '.ebb')

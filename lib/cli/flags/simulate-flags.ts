@@ -19,6 +19,8 @@ export interface SimulateOptions {
   readonly vcpus?: number;
   readonly gap?: number;
   readonly setup: number;
+  /** MB/s. */
+  readonly migrationRate: number;
   readonly report?: string;
   readonly log?: string;
   readonly dir: string;

@@ -1,6 +1,7 @@
 import { shellWord } from '../format.ts';
 import { jsonOrText } from '../options.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
+import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 
 /** Options that determine the result, in order of display. */
 const DECIDES = [
@@ -21,6 +22,7 @@ const DECIDES = [
   'vcpus',
   'gap',
   'setup',
+  'migrationRate',
 ] as const satisfies readonly (keyof SimulateOptions)[];
 
 /** Command line with these options, for a shell. */
@@ -43,4 +45,9 @@ const settingText = (value: unknown): string =>
   typeof value === 'string' && jsonOrText(value) === value ? value : JSON.stringify(value);
 
 /** Defaults of options. */
-const UNSAID: Partial<Record<keyof SimulateOptions, unknown>> = { windows: 1, seeds: 1, setup: 0 };
+const UNSAID: Partial<Record<keyof SimulateOptions, unknown>> = {
+  windows: 1,
+  seeds: 1,
+  setup: 0,
+  migrationRate: MIGRATION_MB_PER_S,
+};

@@ -73,6 +73,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       seed: order.seed,
       minGapS: seconds(order.minGapS),
       setupS,
+      ...rateOf(order),
       ...(order.references && { onAdmitted: admitted.add }),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
@@ -150,18 +151,23 @@ export const marketOf = async ({
   readonly notes: readonly string[];
 }> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
 
+const rateOf = ({ migrationMBPerS }: Pick<RunOrder, 'migrationMBPerS'>) =>
+  migrationMBPerS === undefined ? {} : { migrationMBPerS };
+
 /**
  * Settings as in local mode: billing of the market's time, values that follow from the gap between decisions, then
  * those of the user, then those of the preset.
  */
 export function configOf(
-  { preset, config, setupS, minGapS }: Pick<RunOrder, 'preset' | 'config' | 'setupS' | 'minGapS'>,
+  order: Pick<RunOrder, 'preset' | 'config' | 'setupS' | 'migrationMBPerS' | 'minGapS'>,
   trace: MarketTrace,
 ): SchedulerConfig {
+  const { preset, config, setupS, minGapS } = order;
   const defaults = schedulerConfig.parse({});
   const deployed = schedulerConfig.parse({
     billing: billingAt(trace.endMs),
     restoreS: Math.max(defaults.restoreS, setupS),
+    ...rateOf(order),
     turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });

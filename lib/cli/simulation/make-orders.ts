@@ -53,6 +53,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     toMs: options.to ?? null,
     ...termsOf(options, { settings, record, trace }),
     setupS: options.setup,
+    migrationMBPerS: options.migrationRate,
     references: true,
     log: files.log,
   };
@@ -138,7 +139,8 @@ function termsOf(
   const restoreS = Math.max(recorded.restoreS, options.setup);
   const usualS = schedulerConfig.parse({}).turnoverS;
   const turnoverS = options.gap === undefined ? recorded.turnoverS : Math.max(usualS, gap);
-  return { config: { ...recorded, restoreS, turnoverS, ...settings }, vcpus, minGapS: gap };
+  const migrationMBPerS = options.migrationRate;
+  return { config: { ...recorded, restoreS, migrationMBPerS, turnoverS, ...settings }, vcpus, minGapS: gap };
 }
 
 /** Starts of windows; null: the first recorded submission. */

@@ -27,6 +27,8 @@ export interface RunOrder {
   readonly vcpus: number;
   readonly minGapS: number;
   readonly setupS: number;
+  /** Megabytes of a task's memory that a move transfers per second. Absent: the default of the setting. */
+  readonly migrationMBPerS?: number;
   /** True: the outcome has the on-demand reference and the lower bound. They take up to half as long as a fast run. */
   readonly references: boolean;
   /** Log file with a JSON line per event; null: none. */

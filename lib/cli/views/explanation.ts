@@ -7,6 +7,7 @@ import { table, text } from './text-table.ts';
 type Paint = Pick<Output, 'colors' | 'columns'>;
 type Drivers = NonNullable<ExplanationView['forecast'][number]['drivers']>;
 type Waiting = ExplanationView['waiting'][number];
+type Move = ExplanationView['moves'][number];
 
 /** State of a job and its reasons. Lines that differ by their instance only are joined; `--json` keeps them apart. */
 export function explanation(output: Paint, e: ExplanationView): string {
@@ -32,6 +33,7 @@ export function explanation(output: Paint, e: ExplanationView): string {
     const copies = e.copies.map((c) => `  ${text(c.stage)}[${c.index}]: ${text(c.why)}`);
     sections.push([colors.bold('Copies'), ...copies].join('\n'));
   }
+  if (e.moves.length > 0) sections.push([colors.bold('Moves'), ...e.moves.flatMap(moveLines)].join('\n'));
   if (e.considered.length > 0) sections.push(considered(output, e.considered));
   if (e.forecast.length > 0) {
     sections.push([colors.bold('Forecast of interruptions'), ...e.forecast.flatMap(forecastLines)].join('\n'));
@@ -51,6 +53,27 @@ export function explanation(output: Paint, e: ExplanationView): string {
   }
   return sections.join('\n\n');
 }
+
+const MOVE_STATES: Readonly<Record<Move['state'], string>> = {
+  waits: 'waits for its target',
+  saves: 'saves',
+  arrives: 'arrives',
+};
+
+/** `  main[0]: i-1 (pool) -> i-2 (pool), saves - why` */
+function moveLines(m: Move): string[] {
+  const what = `  ${text(m.stage)}[${m.index}]: ${placeText(m.from)} -> ${placeText(m.to)}, ${MOVE_STATES[m.state]} - ${text(m.why)}`;
+  const usd = [
+    ...(m.savedUsd === null ? [] : [`saves ${dollars(m.savedUsd)}`]),
+    ...(m.riskUsd === null ? [] : [`risks ${dollars(m.riskUsd)}`]),
+  ];
+  return usd.length === 0 ? [what] : [what, `    ${usd.join(', ')}`];
+}
+
+const placeText = ({ instance, pool }: Move['from']): string => {
+  if (instance === null) return pool === null ? 'an instance with room' : `a new instance in ${pool}`;
+  return pool === null ? instance : `${instance} (${pool})`;
+};
 
 function waitingLines(waiting: readonly Waiting[]): string[] {
   return alikeButInstance(waiting, (w) => `${w.stage} ${w.why} ${w.detail}`).flatMap(({ first: w, all }) => {

@@ -13,6 +13,14 @@ const speculative: Column<CostReport['rows'][number]> = {
   optional: 1,
 };
 
+/** Shown only where tasks moved. */
+const moved: Column<CostReport['rows'][number]> = {
+  title: 'MOVED',
+  cell: (r) => dollars(r.movedUsd),
+  right: true,
+  optional: 1,
+};
+
 export function costTable(output: Paint, report: CostReport): string {
   const rows = report.rows.length === 0 ? [] : [...report.rows, { key: 'total', ...report.total }];
   return table(
@@ -22,6 +30,7 @@ export function costTable(output: Paint, report: CostReport): string {
       { title: 'WORK', cell: (r) => dollars(r.workUsd), right: true, optional: 2 },
       { title: 'WASTED', cell: (r) => dollars(r.wastedUsd), right: true, optional: 1 },
       ...(report.total.speculativeUsd > 0 ? [speculative] : []),
+      ...(report.total.movedUsd > 0 ? [moved] : []),
       { title: 'IDLE', cell: (r) => dollars(r.idleUsd), right: true },
       { title: 'TOTAL', cell: (r) => dollars(r.totalUsd), right: true },
       { title: 'ON ON-DEMAND', cell: (r) => dollars(r.onDemandUsd), right: true, optional: 3 },

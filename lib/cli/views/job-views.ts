@@ -122,11 +122,12 @@ export const stageBar = (tasks: TaskCounts, width: number): string =>
   bar({ done: tasks.succeeded, active: tasks.running, total: tasks.total }, width);
 
 export function costText(cost: JobCostView): string {
-  const { totalUsd, wastedUsd, speculativeUsd, onDemandUsd } = cost.total;
+  const { totalUsd, wastedUsd, speculativeUsd, movedUsd, onDemandUsd } = cost.total;
   const parts = [`${dollars(totalUsd)}${cost.settled ? '' : ' so far'}`];
   if (onDemandUsd > 0) parts.push(`${dollars(onDemandUsd)} on on-demand`);
   if (wastedUsd > 0) parts.push(`${dollars(wastedUsd)} of it for work that was lost`);
   if (speculativeUsd > 0) parts.push(`${dollars(speculativeUsd)} of it for attempts beside the first to succeed`);
+  if (movedUsd > 0) parts.push(`${dollars(movedUsd)} of it for moves`);
   if (cost.maxCostUsd !== null) parts.push(`at most ${dollars(cost.maxCostUsd)}`);
   return parts.join(', ');
 }

@@ -53,6 +53,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
     ),
     right('WASTED', (p) => valueText(p.wastedShare, percent), 2),
     right('SPECULATIVE', (p) => (p.speculativeUsd > 0 ? valueText(p.speculativeShare, percent) : NOTHING), 2),
+    right('MOVED', (p) => (p.movedUsd > 0 ? valueText(p.movedShare, percent) : NOTHING), 2),
     right('IDLE', (p) => valueText(p.idleShare, percent), 1),
     right('UTILISED', (p) => valueText(p.utilisation, percent), 3),
     right('TAKEN', (p) => valueText(p.interruptions, oneDigit), 4),
@@ -63,7 +64,7 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
 
 /** Legend of the short titles. */
 const LEGEND =
-  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative or idle; ÷ ON-DEMAND: over the cheapest on-demand way that knows nothing of the future; ÷ LOWER BOUND: charges before refunds over what no way of doing all work in time undercuts; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, IDLE: of the cost, work that was lost and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
+  'COST per run; OF LIST: of the same work at the on-demand prices of its instances, nothing wasted, speculative, moved or idle; ÷ ON-DEMAND: over the cheapest on-demand way that knows nothing of the future; ÷ LOWER BOUND: charges before refunds over what no way of doing all work in time undercuts; NOT DONE: jobs unfinished, failed, refused or past the end; WASTED, MOVED, IDLE: of the cost, work that was lost, moves of tasks, and capacity that ran nothing; UTILISED: of the instance-hours, what ran work; TAKEN: instances that the market interrupted, per run.';
 
 const NOTHING = '-';
 

@@ -33,6 +33,8 @@ export interface RunFigures {
   /** Tasks that resumed or restarted elsewhere after an interruption. */
   readonly tasksMoved: number;
   readonly preemptions: number;
+  /** Attempts ended by a plan to go on elsewhere. */
+  readonly moves: number;
   readonly failures: number;
   /** Copies: further attempts of running tasks. */
   readonly copies: number;
@@ -45,6 +47,7 @@ export interface RunFigures {
   readonly savedWithoutRefunds: number | null;
   readonly wastedUsd: number;
   readonly speculativeUsd: number;
+  readonly movedUsd: number;
   readonly idleUsd: number;
   /** Running time repeated because no checkpoint held it. */
   readonly redoneS: number;
@@ -59,6 +62,7 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
     instancesLost,
     tasksMoved: jobs.reduce((sum, j) => sum + tasksMoved(j.attempts), 0),
     preemptions: ended('preempted').length,
+    moves: ended('moved').length,
     failures: ended('failed', 'timed-out').length,
     copies: attempts.filter((a) => a.role === 'copy').length,
     costUsd: spent.totalUsd,
@@ -68,6 +72,7 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
     savedWithoutRefunds: spent.onDemandUsd > 0 ? 1 - (spent.totalUsd + refundedUsd) / spent.onDemandUsd : null,
     wastedUsd: spent.wastedUsd,
     speculativeUsd: spent.speculativeUsd,
+    movedUsd: spent.movedUsd,
     idleUsd: spent.idleUsd,
     redoneS: attempts.reduce((sum, a) => sum + lostS(a), 0),
   };
@@ -76,11 +81,11 @@ export function figures({ jobs, spent, instancesLost, refundedUsd }: RunResult):
 const tasksMoved = (attempts: readonly AttemptView[]): number =>
   new Set(attempts.filter((a) => a.outcome === 'interrupted').map((a) => `${a.stage}/${a.index}`)).size;
 
-/** Work past the last checkpoint that must be repeated. */
-function lostS({ outcome, startedAt, endedAt, keptS }: AttemptView): number {
+/** Work past the last checkpoint that must be repeated, without the time of a move. */
+function lostS({ outcome, startedAt, endedAt, leavingAt, keptS }: AttemptView): number {
   const isDone = outcome === null || outcome === 'succeeded' || outcome === 'superseded';
   if (isDone || startedAt === null || endedAt === null) return 0;
-  return Math.max((Date.parse(endedAt) - Date.parse(startedAt)) / 1000 - keptS, 0);
+  return Math.max((Date.parse(leavingAt ?? endedAt) - Date.parse(startedAt)) / 1000 - keptS, 0);
 }
 
 /** Exit code of a job by the table of errors; null for success on time or without a deadline. */
@@ -112,9 +117,10 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
   const lines = result.jobs.flatMap((j) => jobSummaryLines(output, j, result.jobs.length === 1));
   const survived = [
     `${plural(f.instancesLost, 'instance')} lost to the market`,
-    `${plural(f.tasksMoved, 'task')} moved`,
+    `${plural(f.tasksMoved, 'task')} went on elsewhere`,
   ];
   if (f.preemptions > 0) survived.push(plural(f.preemptions, 'preemption'));
+  if (f.moves > 0) survived.push(`${plural(f.moves, 'move')} from a running instance to another`);
   if (f.failures > 0) survived.push(plural(f.failures, 'failed attempt'));
   if (f.copies > 0) survived.push(`${plural(f.copies, 'attempt')} as a copy`);
   lines.push(
@@ -126,6 +132,7 @@ export function summary(output: Pick<Output, 'colors' | 'columns'>, result: RunR
   );
   if (f.speculativeUsd > 0)
     lines.push(`${label('speculative')}${dollars(f.speculativeUsd)} for attempts beside the first to succeed`);
+  if (f.movedUsd > 0) lines.push(`${label('moved')}${dollars(f.movedUsd)} for moves, without progress`);
   return lines.join('\n');
 }
 

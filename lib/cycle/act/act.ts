@@ -35,6 +35,7 @@ export async function act(
           attempt: e.attempt,
           why: e.why,
           instance: attemptOf(state, e.attempt).instance,
+          ...(e.to === undefined ? {} : { to: e.to }),
         })),
       ),
     );

@@ -1,8 +1,8 @@
 import { invariant, unreachable } from '../../kernel/errors.ts';
-import { effectKey, type EffectKey } from '../../kernel/ids.ts';
+import { effectKey, type EffectKey, type InstanceId } from '../../kernel/ids.ts';
 import { ZERO_S, between, lt, most, raw, seconds, usd, type EpochMs } from '../../kernel/units.ts';
 import type { Instance, MarketCause } from '../../domain/instance.ts';
-import type { Attempt } from '../../domain/job.ts';
+import type { Attempt, MoveUsd } from '../../domain/job.ts';
 import {
   refusalText,
   type EarliestStart,
@@ -18,6 +18,7 @@ import { Teaching } from '../learn/teaching.ts';
 import { holdJob } from '../observe/holding.ts';
 import { endInstance, endOrHold, interruptAttempts, settleOrHold } from '../observe/observe.ts';
 import { endBackOff, backOff, backOffQuota, type BackOffContext } from '../observe/back-off.ts';
+import { closeReservation, reserve, takeReservation } from '../state/reservations.ts';
 import type { WorkingState } from '../state/working-state.ts';
 import { rateText } from '../../domain/pool.ts';
 
@@ -120,12 +121,13 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
         state.attempts.get(effect.attempt),
         `the plan stops attempt ${effect.attempt}, which does not run`,
       );
-      const target = effect.to === undefined ? {} : { goesTo: effect.to };
-      state.putAttempt({ ...attempt, state: 'stopping', reason: effect.reason, ...target });
+      const move = effect.to === undefined ? {} : leave(state, { ...effect, to: effect.to, attempt }, at);
+      state.putAttempt({ ...attempt, state: 'stopping', reason: effect.reason, ...move });
+      const told = effect.to === undefined ? 'is asked to stop' : `moves from ${attempt.instance} to ${effect.to}`;
       state.event('attempt-stopping', at, {
         job: attempt.job,
-        text: `${attempt.stage}[${attempt.index}] is asked to stop: ${effect.reason}`,
-        data: { attempt: attempt.id },
+        text: `${attempt.stage}[${attempt.index}] ${told}: ${effect.reason}`,
+        data: { attempt: attempt.id, ...(effect.to === undefined ? {} : { to: effect.to }) },
       });
       return;
     }
@@ -142,6 +144,29 @@ function intend(state: WorkingState, effect: Effect, at: EpochMs): void {
   }
 }
 
+/**
+ * An attempt that stops for a move: its target keeps room from now on. Attempts of its task that stop beside it have
+ * the same target, and are no moves of their own.
+ */
+function leave(
+  state: WorkingState,
+  { attempt, to, usd: expected }: MoveOrder,
+  sinceMs: EpochMs,
+): Pick<Attempt, 'goesTo' | 'leaving'> {
+  const { id, job, resources } = attempt;
+  const { attempts } = state.triedTask(attempt) ?? { attempts: attempt.number };
+  if (state.rivalsOf(attempt, attempts).some((r) => r.leaving !== undefined)) return { goesTo: to };
+  // A gang's task that restarts in place has its own room until it has stopped.
+  if (to !== attempt.instance) reserve(state, to, { attempt: id, job, resources, sinceMs });
+  return { goesTo: to, leaving: { sinceMs, ...expected } };
+}
+
+interface MoveOrder {
+  readonly attempt: Attempt;
+  readonly to: InstanceId;
+  readonly usd?: MoveUsd;
+}
+
 function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'start' }>, at: EpochMs): void {
   const job = invariant(
     state.jobs.get(effect.task.job),
@@ -154,7 +179,12 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   // A copy of a task that does not run any more is its original.
   const isCopy = effect.role === 'copy' && state.triedTask(effect.task)?.state === 'running';
   const role = effect.role === 'copy' && !isCopy ? 'original' : (effect.role ?? 'original');
+  const { goesTo, departed } = state.triedTask(effect.task) ?? {};
   const task = state.beginTask(effect.task);
+  const from = goesTo === undefined || isCopy ? undefined : departed?.attempt;
+  const arrival = from === undefined || goesTo !== effect.instance ? {} : takeReservation(state, { on: goesTo, from });
+  if (goesTo !== undefined && from !== undefined && goesTo !== effect.instance)
+    closeReservation(state, { on: goesTo, from }, at);
   const attempt: Attempt = {
     job: job.id,
     stage: stage.name,
@@ -173,6 +203,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     reason: effect.reason,
     ...(role === 'original' ? {} : { role }),
     ...(isCopy ? roundOf(state, effect, task.attempts) : {}),
+    ...arrival,
     resumedFromS: isCopy ? ZERO_S : task.keptS,
     keptS: ZERO_S,
     usage: null,
@@ -182,8 +213,12 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   if (begun.state === 'pending') state.putJob({ ...begun, state: 'running', startedMs: begun.startedMs ?? at });
   state.event('attempt-starting', at, {
     job: job.id,
-    text: `${stage.name}[${attempt.index}] starts on ${effect.instance}${isCopy ? ' as a copy' : task.attempts > 1 ? ` (attempt ${task.attempts}, ${Math.round(raw(task.keptS))} s of work kept)` : ''}`,
-    data: { attempt: attempt.id, instance: effect.instance },
+    text: `${stage.name}[${attempt.index}] starts on ${effect.instance}${isCopy ? ' as a copy' : task.attempts > 1 ? ` (${arrival.movedFrom === undefined ? '' : `it moved from ${departed?.instance}; `}attempt ${task.attempts}, ${Math.round(raw(task.keptS))} s of work kept)` : ''}`,
+    data: {
+      attempt: attempt.id,
+      instance: effect.instance,
+      ...(arrival.movedFrom === undefined ? {} : { movedFrom: arrival.movedFrom }),
+    },
   });
 }
 

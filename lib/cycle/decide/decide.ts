@@ -40,12 +40,13 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const { started } = placed;
 
   const preemptions = allotment.preemptions.filter((p) => started.needed.has(p.attempt));
+  const stops = stopsOf(
+    context,
+    { ...allotment, preemptions },
+    { appraised, placed: placed.moved, buys: scaled.purchases.length > 0, vacate: stages.move.vacate },
+  );
   const effects = effectsOf(input, {
-    stops: stopsOf(
-      context,
-      { ...allotment, preemptions },
-      { appraised, placed: placed.moved, buys: scaled.purchases.length > 0, vacate: stages.move.vacate },
-    ),
+    stops,
     placements: started.placements,
     pilots: pilotsOf(allotment),
     copies: copies.placed,
@@ -58,6 +59,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     ...scaled,
     ...bought,
     copies,
+    moving: { appraised, placed: placed.moved, stops },
     allotment,
     runningOffers: explains ? runningOffersOf(input, running, offers) : NO_OFFERS,
     short: purse.short,
@@ -90,6 +92,6 @@ async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context:
   const moves = stages.move.propose(undecided);
   const allotment = await stages.plan({ ...undecided, moves }, solver);
   const { value, appraise } = stages;
-  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context), value, appraise });
+  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context, moves), value, appraise });
   return { arriving, allotment, appraised };
 }

@@ -4,12 +4,13 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement, Purchase, Release } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import type { GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
+import type { AppraisedMoves, GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
 import type { Beliefs } from '../../policy/learner.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
 import type { Copies } from './copies.ts';
+import type { Stop } from './stops.ts';
 
 /** Offers for the remaining work of a job whose tasks all run: for its first running attempt, as of `atMs`. */
 export interface RunningOffer {
@@ -52,6 +53,12 @@ export interface Deliberation {
   /** Starts that wait for the first runs of their class. */
   readonly untold: ReadonlyMap<GroupId, number>;
   readonly copies: Copies;
+  /** Moves that begin now or wait for their targets, the places of those that have one, and all stops. */
+  readonly moving: {
+    readonly appraised: AppraisedMoves;
+    readonly placed: readonly Placement[];
+    readonly stops: readonly Stop[];
+  };
   readonly purchases: readonly Purchase[];
   /** Tasks and jobs of each purchased instance. */
   readonly lots: Lots;

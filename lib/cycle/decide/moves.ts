@@ -7,7 +7,7 @@ import { invariant } from '../../kernel/errors.ts';
 import { groupId, type GroupId, type InstanceId } from '../../kernel/ids.ts';
 import { most, seconds, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint, nonInterruptibleOnly, onlyPool } from '../../domain/constraints.ts';
-import { isEnding, stageKey, type Attempt, type StageSpec } from '../../domain/job.ts';
+import { isEnding, stageKey, type StageSpec } from '../../domain/job.ts';
 import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
@@ -24,6 +24,7 @@ import type {
   DecisionContext,
   Host,
   Leftover,
+  Move,
   PlacePolicy,
   PlannedMove,
   StartOption,
@@ -47,22 +48,28 @@ export interface PlacingContext extends DecisionContext {
 }
 
 /**
- * The plan's moves, one of each task. Moves to a side that the user's constraints exclude, or to a wrong target, are
- * left out. Of several attempts of a task the first one moves: it has the checkpoint, and the others stop with it.
+ * The plan's moves, one of each task: the first one. Moves to a side that the user's constraints exclude, or to a wrong
+ * target, are left out, and so are restarts of tasks without a checkpoint for which nobody asked. Of several attempts
+ * of a task the first one moves: it has the checkpoint, and the others stop with it. An attempt that stops keeps its
+ * target. `proposed`: the moves that the plan was given.
  */
 export function movesOf(
   { moves: asked }: Pick<Allotment, 'moves'>,
   { worths, snapshot }: Pick<DecisionContext, 'worths' | 'snapshot'>,
+  proposed: readonly Move[],
 ): readonly PlannedMove[] {
-  const firsts = new Map<string, Attempt>();
-  for (const { running } of asked) {
-    const first = firsts.get(taskKey(running.attempt));
-    if (first === undefined || running.attempt.number < first.number) {
-      firsts.set(taskKey(running.attempt), running.attempt);
-    }
+  const firsts = new Map<string, Allotment['moves'][number]>();
+  for (const move of asked) {
+    const { attempt } = move.running;
+    const first = firsts.get(taskKey(attempt));
+    if (first === undefined || attempt.number < first.running.attempt.number) firsts.set(taskKey(attempt), move);
   }
-  const moves = asked.filter(({ running }) => firsts.get(taskKey(running.attempt)) === running.attempt);
+  const given = new Map(proposed.map((move) => [move.attempt, move]));
+  const moves = asked.filter((m) => firsts.get(taskKey(m.running.attempt)) === m && !isStopping(m.running));
   return moves.flatMap(({ running, reason, to }): PlannedMove[] => {
+    const { restarts = false, savedUsd, riskUsd } = given.get(running.attempt.id) ?? {};
+    if (running.stage.checkpoint === null && !restarts) return [];
+    const expected = { ...(savedUsd === undefined ? {} : { savedUsd }), ...(riskUsd === undefined ? {} : { riskUsd }) };
     const worth = invariant(
       worths.ofRunning(running),
       `the plan moves attempt ${running.attempt.id}, which has no worth`,
@@ -72,11 +79,11 @@ export function movesOf(
       const pool = poolOf(to, snapshot);
       if (pool === undefined || wrongMove({ running, to }, snapshot) !== null) return [];
       const toSpot = pool.option === 'spot';
-      return [{ running, worth, reason, toSpot, to, constraints: onlyPool(constraints, pool) }];
+      return [{ running, worth, reason, toSpot, to, constraints: onlyPool(constraints, pool), ...expected }];
     }
     const toSpot = to === 'spot';
     const narrowed = toSpot ? constraints : nonInterruptibleOnly(constraints);
-    return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed }];
+    return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed, ...expected }];
   });
 }
 

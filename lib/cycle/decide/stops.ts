@@ -1,6 +1,6 @@
 /** Stops of attempts: of jobs that end, of broken gangs, of the plan's preemptions, and of moves that begin. */
 import type { AttemptId, InstanceId, JobId } from '../../kernel/ids.ts';
-import { stageKey, type Job } from '../../domain/job.ts';
+import { stageKey, type Job, type MoveUsd } from '../../domain/job.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import { liveBeside, runningNamed, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { AppraisedMoves, DecisionContext, MovePolicy, PlannedMove } from '../../policy/contracts.ts';
@@ -12,6 +12,8 @@ export interface Stop {
   readonly reason: string;
   /** Target of a move. */
   readonly to?: InstanceId;
+  /** What its policy expects of the move. Absent: it does not say. */
+  readonly usd?: MoveUsd;
 }
 
 interface Moving {
@@ -90,8 +92,9 @@ function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys
     if (target !== undefined && together.every(isUp)) {
       const reason = `${m.reason}; ${target.instance.id} (${target.pool.id}) is ready to take it`;
       // Copies go with it: while one lives its task would not start on the target.
-      for (const r of [m.running, ...liveBeside(snapshot, m.running)])
-        stops.add(r, { why: 'preempted', reason, to: target.instance.id });
+      const stop = { why: 'preempted', reason, to: target.instance.id } as const;
+      stops.add(m.running, { ...stop, ...expectedOf(m) });
+      for (const r of liveBeside(snapshot, m.running)) stops.add(r, stop);
       continue;
     }
     const moveOffers = appraised.offers.get(moveGroup(m))?.offers ?? [];
@@ -102,6 +105,11 @@ function moves(context: DecisionContext, stops: Stops, { appraised, placed, buys
     if (why !== null) stops.add(m.running, { why: 'preempted', reason: why });
   }
   if (gangs.size > 0) restOfGangs(snapshot, stops, gangs);
+}
+
+function expectedOf({ savedUsd, riskUsd }: PlannedMove): Pick<Stop, 'usd'> {
+  if (savedUsd === undefined && riskUsd === undefined) return {};
+  return { usd: { ...(savedUsd === undefined ? {} : { savedUsd }), ...(riskUsd === undefined ? {} : { riskUsd }) } };
 }
 
 /** The rest of a gang stops with its tasks that move, and goes on where it is. */

@@ -16,6 +16,7 @@ import {
 import type { Deliberation } from '../decide/deliberation.ts';
 import { copiesAskedFor, copiesOf, standsForTask } from './copies.ts';
 import { expectedStarts } from './expected-start.ts';
+import { movesByJob, movesSeen } from './moves.ts';
 
 import { headline, diskHeadline, whatEndsWait, whatWouldChange } from './headlines.ts';
 
@@ -66,6 +67,7 @@ interface Index {
   /** Tasks for which this decision buys instances. */
   readonly boughtTasks: ReadonlyMap<GroupId, number>;
   readonly copies: ReturnType<typeof copiesAskedFor>;
+  readonly moves: ReturnType<typeof movesByJob>;
 }
 
 function indexByJob(d: Deliberation): Index {
@@ -86,6 +88,7 @@ function indexByJob(d: Deliberation): Index {
     startsInS: expectedStarts(d),
     boughtTasks: d.short.size + d.heldUp.size === 0 ? new Map() : tasksBoughtFor(d),
     copies: copiesAskedFor(d),
+    moves: movesByJob(d),
   };
 }
 
@@ -174,6 +177,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
     waiting: merged(waiting),
     placed,
     ...copiesOf(d, running, index.copies.get(job.id)),
+    ...movesSeen(index.moves.get(job.id)),
     considered,
     excluded,
     ...forecastSeen(d, index, { running, offers: offers?.offers ?? [] }),

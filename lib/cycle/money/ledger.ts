@@ -1,7 +1,7 @@
-import { epochMs, least, lt, plus, raw, type EpochMs } from '../../kernel/units.ts';
+import { epochMs, least, lt, most, plus, raw, type EpochMs } from '../../kernel/units.ts';
 import { invariant } from '../../kernel/errors.ts';
-import type { JobId } from '../../kernel/ids.ts';
-import type { Instance } from '../../domain/instance.ts';
+import type { AttemptId, JobId } from '../../kernel/ids.ts';
+import type { Instance, Reservation } from '../../domain/instance.ts';
 import type { Attempt, Job } from '../../domain/job.ts';
 import type { Bill, LedgerKind, LedgerRow } from '../../domain/ledger.ts';
 import type { Pool } from '../../domain/pool.ts';
@@ -19,14 +19,15 @@ interface Charge {
 interface Payer {
   readonly kind: LedgerKind;
   /** Null for idle time. */
-  readonly attempt: Attempt | null;
+  readonly attempt: AttemptId | null;
   readonly job: JobId | null;
   /** Null until something is charged. */
   charge: Charge | null;
 }
 
 interface Interval extends Payer {
-  readonly attempt: Attempt;
+  readonly attempt: AttemptId;
+  readonly job: JobId;
   readonly fromMs: number;
   readonly toMs: number;
   readonly share: number;
@@ -35,7 +36,7 @@ interface Interval extends Payer {
 }
 
 export interface Attributed {
-  readonly instance: Pick<Instance, 'id' | 'boughtFor'>;
+  readonly instance: Pick<Instance, 'id' | 'boughtFor' | 'reservations'>;
   readonly pool: Pool;
   readonly bill: Bill;
   readonly attempts: readonly Attempt[];
@@ -47,19 +48,22 @@ export interface Attributed {
 
 /** Jobs that a row names. */
 export const jobsNamed = (
-  instance: Pick<Instance, 'boughtFor'>,
+  { boughtFor = [], reservations = [] }: Pick<Instance, 'boughtFor' | 'reservations'>,
   attempts: readonly Pick<Attempt, 'job'>[],
-): ReadonlySet<JobId> => new Set([...attempts.map((a) => a.job), ...(instance.boughtFor ?? []).map((b) => b.job)]);
+): ReadonlySet<JobId> => new Set([...attempts, ...boughtFor, ...reservations].map((of) => of.job));
 
 /**
  * Attributes an instance's bill to jobs (docs/adr/0023-idle-time-belongs-to-jobs.md). At each moment:
  * - tasks run: each attempt pays for its requested dominant share, and for unused capacity in proportion to that share;
+ * - room is kept for the arrival of a move: it pays as if it ran;
  * - nothing has run yet (start-up): the jobs for which the instance was bought pay, by their parts;
  * - a gap or the tail: the jobs of the stretch of work before it pay, by share x time in that stretch.
  * A payment depends on nothing later, so an accrued bill never moves from one job to another. If the purchase is
  * unknown, start-up is paid by the jobs that ran, by share x time; if nothing ran either, by nobody.
  * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
- * it on success) is work, the remaining time wasted, that of a superseded one speculative; unused capacity is idle.
+ * it on success) is work, the remaining time wasted, that of a superseded one speculative; unused capacity is idle. The
+ * time of a move is `moved`: from the order to stop until the end of the attempt, unless it succeeded all the same, and
+ * from the reservation until the start of the one that goes on, or until the task turned out not to come.
  * Rows sum to the bill exactly up to floating point. O(pieces + attempts log attempts + cuts x attempts alive at once +
  * gaps x jobs of the stretch) for pieces in the order of time.
  */
@@ -121,10 +125,10 @@ class Account {
     for (const i of alive) {
       this.#charge(i, moment, i.share * shrink);
       const part = sum > 0 ? i.share / sum : 1 / alive.length;
-      if (unused > 1e-12) this.#charge(this.#idleOf(i.attempt.job), moment, unused * part);
+      if (unused > 1e-12) this.#charge(this.#idleOf(i.job), moment, unused * part);
       const use = (sum > 0 ? i.share : 1) * (moment.toMs - moment.fromMs);
-      add(this.#stretch, i.attempt.job, use);
-      add(this.#use, i.attempt.job, use);
+      add(this.#stretch, i.job, use);
+      add(this.#use, i.job, use);
     }
   }
 
@@ -180,7 +184,7 @@ function rowOf({ kind, attempt, job: id, charge }: Payer, { instance, pool, jobs
     instance: instance.id,
     pool: pool.id,
     kind,
-    attempt: attempt?.id ?? null,
+    attempt,
     job: id,
     owner: job?.spec.owner ?? null,
     template: job?.template ?? null,
@@ -236,37 +240,50 @@ class Cuts {
   }
 }
 
-/** Attempt by attempt. */
-function intervalsOf({ attempts, pool, until }: Attributed): Interval[] {
+/** Attempt by attempt, then room that is kept for others. */
+function intervalsOf({ instance, attempts, pool, until }: Attributed): Interval[] {
   const intervals: Interval[] = [];
+  const add = (of: Spending, kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
+    if (!lt(from, to)) return;
+    const share = dominantShare(of.resources, pool.type.capacity);
+    const span = { kind, fromMs: raw(from), toMs: raw(to), share, place: intervals.length };
+    intervals.push({ attempt: of.attempt, job: of.job, charge: null, ...span });
+  };
   for (const attempt of attempts) {
-    const { startedMs } = attempt;
-    if (startedMs === null) continue;
-    const share = dominantShare(attempt.resources, pool.type.capacity);
-    const endMs = attempt.endedMs ?? until;
-    const add = (kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
-      const place = intervals.length;
-      if (lt(from, to)) {
-        intervals.push({
-          kind,
-          attempt,
-          job: attempt.job,
-          charge: null,
-          fromMs: raw(from),
-          toMs: raw(to),
-          share,
-          place,
-        });
-      }
-    };
-    if (attempt.supersededBy !== undefined || attempt.outcome === 'superseded') add('speculative', startedMs, endMs);
-    else {
-      const cutMs = least(keptUntil(attempt, startedMs, endMs), endMs);
-      add('work', startedMs, cutMs);
-      add('wasted', cutMs, endMs);
-    }
+    const of = { attempt: attempt.id, job: attempt.job, resources: attempt.resources };
+    for (const { kind, from, to } of spansOf(attempt, until)) add(of, kind, from, to);
   }
+  for (const r of instance.reservations ?? []) add(r, 'moved', r.sinceMs, r.untilMs ?? until);
   return intervals;
+}
+
+type Spending = Pick<Reservation, 'attempt' | 'job' | 'resources'>;
+
+interface Span {
+  readonly kind: LedgerKind;
+  readonly from: EpochMs;
+  readonly to: EpochMs;
+}
+
+/** Consecutive spans of an attempt, each of one kind. */
+function spansOf(attempt: Attempt, until: EpochMs): readonly Span[] {
+  const { startedMs, reservedMs, leaving, outcome } = attempt;
+  const endMs = attempt.endedMs ?? until;
+  const spans: Span[] = [];
+  if (reservedMs !== undefined) spans.push({ kind: 'moved', from: reservedMs, to: startedMs ?? endMs });
+  if (startedMs === null) return spans;
+  if (attempt.supersededBy !== undefined || outcome === 'superseded')
+    return [...spans, { kind: 'speculative', from: startedMs, to: endMs }];
+  // An attempt that succeeds while it is told to stop has worked to its end.
+  const isMove = leaving !== undefined && outcome !== 'succeeded';
+  const ranUntilMs = isMove ? most(startedMs, least(leaving.sinceMs, endMs)) : endMs;
+  const cutMs = least(keptUntil(attempt, startedMs, ranUntilMs), ranUntilMs);
+  return [
+    ...spans,
+    { kind: 'work', from: startedMs, to: cutMs },
+    { kind: 'wasted', from: cutMs, to: ranUntilMs },
+    { kind: 'moved', from: ranUntilMs, to: endMs },
+  ];
 }
 
 /** Time until which an attempt's running counts as work. Nobody resumes what a copy saved. */

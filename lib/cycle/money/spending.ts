@@ -84,7 +84,8 @@ export class Spending {
     });
     for (const { job, instance } of state.attempts.values()) if (limited.has(job)) concerned.add(instance);
     for (const instance of state.instances.values()) {
-      if (instance.boughtFor?.some((b) => limited.has(b.job)) === true) concerned.add(instance.id);
+      const { boughtFor = [], reservations = [] } = instance;
+      if ([...boughtFor, ...reservations].some((of) => limited.has(of.job))) concerned.add(instance.id);
     }
     for (const id of this.#attempts.keys()) if (!lives(state, id)) this.#attempts.delete(id);
     const unread = [...concerned].filter((id) => lives(state, id) && !this.#attempts.has(id));
@@ -153,7 +154,8 @@ export class Spending {
       const sharedUsd = usdFor(sharedS(instance.launchedMs, nowMs, config), usdPerHour);
       return chargedUsd + Math.min(othersUsd, sharedUsd);
     };
-    const running = new Set(attempts.flatMap((a) => (a.state === 'ended' ? [] : [a.job])));
+    const awaited = (instance.reservations ?? []).filter((r) => r.untilMs === null);
+    const running = new Set([...attempts.filter((a) => a.state !== 'ended'), ...awaited].map((of) => of.job));
     for (const id of running) {
       const job = this.#accounts.has(id) ? state.jobs.get(id) : undefined;
       // Any job there may be the only one left soon, and then pays for all of it.

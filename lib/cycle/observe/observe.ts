@@ -6,6 +6,7 @@ import {
   between,
   gt,
   isPositive,
+  least,
   most,
   plus,
   raw,
@@ -21,6 +22,7 @@ import {
   isEnding,
   type Attempt,
   type AttemptOutcome,
+  type Departure,
   type Job,
   type OwnStops,
   type StageSpec,
@@ -29,6 +31,7 @@ import {
 import type { Observation } from '../../domain/observation.ts';
 import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
 import { holdJob } from './holding.ts';
+import { closeReservation, reserve } from '../state/reservations.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
 /**
@@ -135,7 +138,8 @@ export function applyObservations(ground: Ground, observations: readonly Observa
             exitSignal: o.exitSignal,
             keptS: o.keptS,
             usage: o.usage,
-            reason: o.detail ?? describeEnd(outcome, o.exitCode, o.exitSignal),
+            // The reason of a move says more than the signal that ended the attempt.
+            reason: o.detail ?? (outcome === 'moved' ? a.reason : describeEnd(outcome, o.exitCode, o.exitSignal)),
             ...(o.publisher === undefined ? {} : { publisher: o.publisher }),
             ...(o.cannotClaim === undefined ? {} : { cannotClaim: o.cannotClaim }),
           });
@@ -165,11 +169,12 @@ const NO_RETRIES = 'failed with no retries left';
 
 /** A superseded attempt stays so however it ended, also by a later success. */
 function outcomeOf(
-  { supersededBy }: Attempt,
+  { supersededBy, leaving }: Attempt,
   { exitCode, stopped }: Extract<Observation, { kind: 'attempt-ended' }>,
 ): AttemptOutcome {
   if (supersededBy !== undefined || stopped === 'superseded') return 'superseded';
-  return exitCode === 0 ? 'succeeded' : (stopped ?? 'failed');
+  if (exitCode === 0) return 'succeeded';
+  return stopped === 'preempted' && leaving !== undefined ? 'moved' : (stopped ?? 'failed');
 }
 
 const ORDER = ['requested', 'starting', 'ready', 'warned', 'releasing', 'ended'] as const;
@@ -273,6 +278,7 @@ export function endOrHold(state: WorkingState, attempt: Attempt, end: Ending): S
       notBeforeMs: null,
     };
     const goesOn = state.rivalsOf(attempt, task.attempts).length > 0;
+    giveUpMove(state, attempt, end.at, task);
     if (attempt.supersededBy === undefined && task.state === 'running' && !goesOn) {
       state.moveTask(task, { ...task, state: 'waiting' });
     }
@@ -304,8 +310,10 @@ function endAttempt(state: WorkingState, attempt: Attempt, told: Ending): Second
     data: { attempt: attempt.id, instance: attempt.instance, keptS: raw(end.keptS) },
   });
   let runtimeS: Seconds | null = null;
-  if (of === null) state.countSuperseded(attempt, -1);
-  else if (end.outcome === 'succeeded') runtimeS = succeed(state, { ...of, attempt, end });
+  if (of === null) {
+    state.countSuperseded(attempt, -1);
+    giveUpMove(state, attempt, end.at);
+  } else if (end.outcome === 'succeeded') runtimeS = succeed(state, { ...of, attempt, end });
   else endTry(state, { ...of, attempt, end });
   settleJob(state, attempt.job, end.at);
   return runtimeS;
@@ -327,6 +335,7 @@ interface EndedTry {
 /** The task has succeeded; its other attempts are superseded from now on. */
 function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds {
   const runtimeS = add(attempt.resumedFromS, end.keptS);
+  giveUpMove(state, attempt, end.at, task);
   state.succeedTask(task, runtimeS);
   const rivals = state.rivalsOf(attempt, task.attempts);
   for (const rival of rivals) state.putAttempt({ ...rival, supersededBy: attempt.id });
@@ -345,13 +354,42 @@ function endTry(state: WorkingState, of: EndedTry): void {
   const rivals = state.rivalsOf(attempt, task.attempts);
   if (rivals.length > 0) goOn(state, of, { after, rivals });
   else if (isFailure(end.outcome) && after.failures > stage.retries) {
+    giveUpMove(state, attempt, end.at, task);
     state.moveTask(task, { ...after, state: 'failed', keptS: task.keptS, notBeforeMs: task.notBeforeMs });
     noteFailure(state, attempt, end.reason);
   } else {
     const { goesTo } = attempt;
     const isMove = after.state === 'waiting' && !isFailure(end.outcome) && goesTo !== undefined;
-    state.moveTask(task, isMove ? { ...after, goesTo } : after);
+    if (isMove) state.moveTask(task, { ...after, goesTo, ...depart(state, of) });
+    else {
+      giveUpMove(state, attempt, end.at, task);
+      state.moveTask(task, after);
+    }
   }
+}
+
+/** Departure of a task whose attempts have stopped for a move. A restart in place keeps its own room from here on. */
+function depart(state: WorkingState, { task, attempt, end }: EndedTry): Pick<Task, 'departed'> {
+  const departed = departureOf(state, attempt) ?? task.departed;
+  if (departed === undefined) return {};
+  if (attempt.goesTo === attempt.instance) {
+    const { job, resources } = attempt;
+    reserve(state, attempt.instance, { attempt: departed.attempt, job, resources, sinceMs: end.at });
+  }
+  return { departed };
+}
+
+function departureOf(state: WorkingState, { leaving, id, instance, reason }: Attempt): Departure | undefined {
+  const pool = state.instances.get(instance)?.pool;
+  if (leaving === undefined || pool === undefined) return undefined;
+  const { sinceMs: _, ...expected } = leaving;
+  return { attempt: id, instance, pool, why: reason ?? '', ...expected };
+}
+
+/** Room on the target is kept no longer: the task does not come. `task`: its record, if it may have departed. */
+function giveUpMove(state: WorkingState, { id, goesTo, leaving }: Attempt, at: EpochMs, task?: Task): void {
+  const from = leaving === undefined ? task?.departed?.attempt : id;
+  if (goesTo !== undefined && from !== undefined) closeReservation(state, { on: goesTo, from }, at);
 }
 
 const isFailure = (outcome: AttemptOutcome): boolean => outcome === 'failed' || outcome === 'timed-out';
@@ -367,7 +405,13 @@ function goOn(
 ): void {
   const { task } = of;
   const claimed = claimAfter(of);
-  const stays = { ...after, state: task.state, notBeforeMs: task.notBeforeMs };
+  const departed = departureOf(state, of.attempt);
+  const stays = {
+    ...after,
+    state: task.state,
+    notBeforeMs: task.notBeforeMs,
+    ...(departed === undefined ? {} : { departed }),
+  };
   state.updateTask(claimed === null ? stays : { ...stays, claimed });
   const by = claimed?.by ?? null;
   if (by === null || rivals.some((r) => r.id === by)) return;
@@ -401,6 +445,7 @@ function afterTry({ task, stage, attempt, end }: EndedTry): Task {
     case 'superseded':
       return { ...task, state: 'waiting', keptS, ...ranS() };
     case 'preempted':
+    case 'moved':
       return {
         ...task,
         state: 'waiting',
@@ -431,15 +476,20 @@ function noteFailure(state: WorkingState, { job: id, stage, index }: Attempt, re
  */
 function ranAtLeast(
   task: Task,
-  { startedMs, resumedFromS }: Attempt,
+  { startedMs, resumedFromS, leaving }: Attempt,
   { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
 ): Pick<Task, 'ranS'> {
-  const ranS = startedMs === null || isPositive(resumedFromS) ? ZERO_S : most(ZERO_S, between(startedMs, at));
+  // The time of a move is no running time.
+  const untilMs = leaving === undefined ? at : least(at, leaving.sinceMs);
+  const ranS = startedMs === null || isPositive(resumedFromS) ? ZERO_S : most(ZERO_S, between(startedMs, untilMs));
   const longest = most(task.ranS ?? ZERO_S, ranS);
   return gt(longest, keptS) ? { ranS: longest } : {};
 }
 
-/** The stops that we decided, this one included. Reading a checkpoint again counts as lost, too. */
+/**
+ * The stops that we decided, this one included. Reading a checkpoint again and the time of a move count as lost, too: a
+ * move that saved nothing has lost all that ran.
+ */
 function withStop(
   { ownStops }: Task,
   { startedMs, resumedFromS }: Attempt,
@@ -500,7 +550,7 @@ function finish(
 ): void {
   const { held: _, doneMs: __, ...rest } = job;
   state.putJob({ ...rest, state: end.state, stateReason: end.reason, finishedMs: end.at });
-  for (const t of state.tasksOf(job.id)) if (t.state === 'waiting') cancelWaiting(state, t);
+  for (const t of state.tasksOf(job.id)) if (t.state === 'waiting') cancelWaiting(state, t, end.at);
   const late = job.deadlineMs !== null && gt(end.at, job.deadlineMs);
   const lateText = job.deadlineMs === null ? '' : late ? ', after its deadline' : ', before its deadline';
   state.event(`job-${end.state}`, end.at, {
@@ -510,8 +560,11 @@ function finish(
   });
 }
 
-function cancelWaiting(state: WorkingState, task: Task): void {
-  state.moveTask(task, { ...task, state: 'cancelled', notBeforeMs: null });
+function cancelWaiting(state: WorkingState, task: Task, at: EpochMs): void {
+  const { goesTo, departed, ...stays } = task;
+  if (goesTo !== undefined && departed !== undefined)
+    closeReservation(state, { on: goesTo, from: departed.attempt }, at);
+  state.moveTask(task, { ...stays, state: 'cancelled', notBeforeMs: null });
 }
 
 function describeEnd(outcome: AttemptOutcome, exitCode: number | null, exitSignal: string | null): string | null {

@@ -189,7 +189,7 @@ export class Observer {
     try {
       return attribute(of);
     } catch (error) {
-      const { boughtFor: _, ...instance } = of.instance;
+      const { boughtFor: _, reservations: __, ...instance } = of.instance;
       state.event('bill-of-nobody', this.#parts.clock.now(), {
         text: `the bill of instance ${instance.id} is booked on no job: what ran there cannot be read (${messageOf(error)})`,
         data: { instance: instance.id, jobs: [...of.jobs.keys()] },

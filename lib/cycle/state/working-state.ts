@@ -219,7 +219,8 @@ export class WorkingState {
 
   /** Moves a task to its success, and counts its running time among its siblings'. */
   succeedTask(task: Task, runtimeS: Seconds): void {
-    this.#storeTask({ ...withoutClaim(task), state: 'succeeded', keptS: runtimeS });
+    const { claimed: _, departed: __, ...rest } = task;
+    this.#storeTask({ ...rest, state: 'succeeded', keptS: runtimeS });
     this.#count(task, (s) => ({
       ...s,
       [task.state]: s[task.state] - 1,
@@ -258,7 +259,7 @@ export class WorkingState {
   beginTask(ref: TaskRef): Task {
     const known = this.#tasks.get(ref);
     if (known !== undefined) {
-      const { goesTo: _, ...stays } = known;
+      const { goesTo: _, departed: __, ...stays } = known;
       const begun: Task = { ...stays, state: 'running', attempts: known.attempts + 1, notBeforeMs: null };
       this.moveTask(known, begun);
       if (known.state === 'running') this.#tellAttempts(begun);
@@ -388,12 +389,6 @@ const nothingOver = (): Over => ({ jobs: [], tasks: [], attempts: [], instances:
  * True for a held job that waits for a person, who wakes the engine. A job that is to be stopped waits for the engine.
  */
 const waitsForPerson = (j: Job): boolean => j.state === 'held' && !j.cancelRequested && j.stateReason === null;
-
-function withoutClaim(task: Task): Task {
-  if (task.claimed === undefined) return task;
-  const { claimed: _, ...rest } = task;
-  return rest;
-}
 
 const isLiveAttempt = (a: Attempt): boolean => a.state !== 'ended';
 

@@ -47,13 +47,14 @@ export class Collector {
   readonly uses = new Map<string, Tally>();
   /** Instances that came and went, in the order of being folded. */
   readonly changes = new InstanceChanges();
-  readonly usd: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
-  readonly hours: Sums = { work: 0, wasted: 0, speculative: 0, idle: 0 };
+  readonly usd: Sums = { work: 0, wasted: 0, speculative: 0, moved: 0, idle: 0 };
+  readonly hours: Sums = { work: 0, wasted: 0, speculative: 0, moved: 0, idle: 0 };
   onDemandUsd = 0;
   refundedUsd = 0;
   launches = 0;
   interruptions = 0;
   attempts = 0;
+  moves = 0;
   lostS = 0;
   readonly #parts: CollectorParts;
   readonly #pools: ReadonlyMap<string, Pool>;
@@ -133,6 +134,7 @@ export class Collector {
     this.attempts += attempts.length;
     for (const attempt of attempts) {
       this.lostS += lostS(attempt);
+      if (attempt.outcome === 'moved') this.moves++;
       if (attempt.outcome === 'interrupted' && attempt.startedMs !== null) this.rows.interrupted(attempt.job);
     }
     this.#use(instance, rows, hours);
@@ -210,8 +212,8 @@ const unused = (pool: Pool): Tally => ({
   onDemandUsd: 0,
 });
 
-/** Running time that has to be run again. */
-const lostS = ({ outcome, startedMs, endedMs, keptS }: Attempt): number =>
+/** Running time that has to be run again, without the time of a move. */
+const lostS = ({ outcome, startedMs, endedMs, leaving, keptS }: Attempt): number =>
   outcome === 'succeeded' || outcome === 'superseded' || startedMs === null || endedMs === null
     ? 0
-    : Math.max(0, secondsBetween(startedMs, endedMs) - raw(keptS));
+    : Math.max(0, secondsBetween(startedMs, leaving?.sinceMs ?? endedMs) - raw(keptS));

@@ -14,11 +14,14 @@ const COLUMNS = [
   'workUsd',
   'wastedUsd',
   'speculativeUsd',
+  'movedUsd',
   'idleUsd',
   'onDemandUsd',
   'interruptions',
 ] as const;
 type Column = (typeof COLUMNS)[number];
+/** Columns that begin at 0. */
+const SUMS = COLUMNS.slice(COLUMNS.indexOf('workUsd'));
 
 /** A row per job in growing columns, in the order of first puts. */
 export class JobRows {
@@ -50,8 +53,7 @@ export class JobRows {
     startedMs[i] = at(job.startedMs);
     finishedMs[i] = at(job.finishedMs);
     deadlineMs[i] = at(job.deadlineMs);
-    for (const c of ['workUsd', 'wastedUsd', 'speculativeUsd', 'idleUsd', 'onDemandUsd', 'interruptions'] as const)
-      this.#numbers[c][i] ??= 0;
+    for (const c of SUMS) this.#numbers[c][i] ??= 0;
   }
 
   charge(row: LedgerRow): void {

@@ -23,7 +23,7 @@ import {
   type Seconds,
 } from '../../kernel/units.ts';
 import type { EndCause } from '../../domain/instance.ts';
-import type { Usage } from '../../domain/job.ts';
+import type { Checkpoint, Usage } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
 import { readyAfter, type CapacityTruth } from '../../market/capacity-truth.ts';
@@ -66,6 +66,8 @@ export interface TaskScript {
   readonly checkpointEveryS: Seconds | null;
   /** Time from a checkpoint signal or SIGTERM to its exit; the checkpoint signal saves the work done so far. */
   readonly stopsInS: Seconds;
+  /** Least time to save and transfer its memory for a move; it makes no progress meanwhile. Absent: as any stop. */
+  readonly movesInS?: Seconds;
   readonly usage?: Usage;
   readonly stdout?: string;
 }
@@ -86,6 +88,8 @@ interface MemoryAttempt {
   /** The end that stands; an earlier event than this one's is void. */
   endsMs: EpochMs | null;
   keptS: Seconds;
+  /** Work in the checkpoint that is being written for a move; it counts once the attempt has stopped. Null: none is. */
+  savingS: Seconds | null;
   ended: boolean;
   /** Null for one whose pace is always 1. */
   pacing: Pacing | null;
@@ -251,7 +255,8 @@ export class MemoryFleet implements Fleet {
 
   #gone(instance: MemoryInstance, atMs: EpochMs, cause: string): void {
     for (const attempt of live(instance)) {
-      attempt.stopped ??= 'interrupted';
+      // A move that has not saved by now comes to nothing.
+      if (attempt.stopped === null || attempt.savingS !== null) attempt.stopped = 'interrupted';
       this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: 'SIGKILL' });
     }
     this.#finish(instance, { atMs, cause: 'interrupted', detail: `taken by the market (${cause})` });
@@ -275,7 +280,7 @@ export class MemoryFleet implements Fleet {
     if (instance === undefined || instance.state === 'ended') return;
     const atMs = this.#clock.now();
     for (const attempt of live(instance)) {
-      this.#updateCheckpoint(attempt, atMs);
+      if (attempt.savingS === null) this.#updateCheckpoint(attempt, atMs);
       attempt.stopped = 'interrupted';
       this.#end(instance, attempt, { atMs, exitCode: null, exitSignal: null });
     }
@@ -296,6 +301,7 @@ export class MemoryFleet implements Fleet {
       stopped: null,
       endsMs: null,
       keptS: ZERO_S,
+      savingS: null,
       ended: false,
       pacing: null,
     };
@@ -373,7 +379,12 @@ export class MemoryFleet implements Fleet {
     const attempt = instance.attempts.get(request.attempt);
     if (attempt === null) return DONE;
     if (attempt === undefined) instance.stoppedBefore.set(request.attempt, request.why);
-    else this.#stop(instance, attempt, { why: request.why, atMs: this.#clock.now() });
+    else
+      this.#stop(instance, attempt, {
+        why: request.why,
+        atMs: this.#clock.now(),
+        isMove: request.to !== undefined,
+      });
     return DONE;
   }
 
@@ -381,7 +392,7 @@ export class MemoryFleet implements Fleet {
   #stop(
     instance: MemoryInstance,
     attempt: MemoryAttempt,
-    how: { readonly why: StopReason; readonly atMs: EpochMs },
+    how: { readonly why: StopReason; readonly atMs: EpochMs; readonly isMove?: boolean },
   ): void {
     if (attempt.ended || attempt.stopped !== null) return;
     attempt.stopped = how.why;
@@ -392,6 +403,10 @@ export class MemoryFleet implements Fleet {
     }
     // Nobody resumes a superseded attempt or a copy, so that they have no time to save.
     const checkpoint = how.why === 'superseded' || request.role === 'copy' ? null : request.checkpoint;
+    if (checkpoint !== null && how.isMove === true) {
+      this.#save(instance, attempt, { script, checkpoint, atMs: how.atMs });
+      return;
+    }
     if (checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
     const patienceS = add(checkpoint?.graceS ?? ZERO_S, seconds(KILL_AFTER_S));
     this.#endAt(instance, attempt, {
@@ -399,6 +414,25 @@ export class MemoryFleet implements Fleet {
       exitCode: null,
       exitSignal: gt(script.stopsInS, patienceS) ? 'SIGKILL' : 'SIGTERM',
     });
+  }
+
+  /**
+   * Saves for a move: no progress until the memory is transferred, and nothing is kept of it if the instance ends
+   * before.
+   */
+  #save(
+    instance: MemoryInstance,
+    attempt: MemoryAttempt,
+    of: { readonly script: TaskScript; readonly checkpoint: Checkpoint; readonly atMs: EpochMs },
+  ): void {
+    const { script, checkpoint, atMs } = of;
+    this.#updateCheckpoint(attempt, atMs);
+    attempt.savingS = workedS(attempt, atMs);
+    attempt.endsMs = null;
+    const patienceS = add(checkpoint.graceS, seconds(KILL_AFTER_S));
+    const takesS = most(least(script.stopsInS, patienceS), script.movesInS ?? ZERO_S);
+    const exitSignal = gt(script.stopsInS, patienceS) ? 'SIGKILL' : 'SIGTERM';
+    this.#endAt(instance, attempt, { atMs: plus(atMs, takesS), exitCode: null, exitSignal });
   }
 
   /** Plans the end; an earlier plan that comes first wins (a program may finish while it is told to stop). */
@@ -413,6 +447,7 @@ export class MemoryFleet implements Fleet {
   #end(instance: MemoryInstance, attempt: MemoryAttempt, end: AttemptEnd): void {
     if (attempt.ended) return;
     attempt.ended = true;
+    if (attempt.savingS !== null && attempt.stopped !== 'interrupted') attempt.keptS = attempt.savingS;
     const { request, startedMs } = attempt;
     const keptBeforeS = this.#keptOf(request);
     instance.attempts.set(request.attempt, null);

@@ -52,7 +52,7 @@ function totalsOf(
   { refused, notSubmitted, endMs }: Pick<SimulationResult, 'refused' | 'notSubmitted' | 'endMs'>,
 ): Totals {
   const { usd, hours } = c;
-  const instanceHours = hours.work + hours.wasted + hours.speculative + hours.idle;
+  const instanceHours = hours.work + hours.wasted + hours.speculative + hours.moved + hours.idle;
   const count = (state: JobState): number => jobs.state.reduce((n, s) => n + Number(s === state), 0);
   const deadlines = [...jobs.deadlineMs.keys()].filter((i) => !Number.isNaN(jobs.deadlineMs[i]));
   // Work that is not over and still has time when the simulation ends has missed nothing.
@@ -75,8 +75,9 @@ function totalsOf(
     workUsd: usd.work,
     wastedUsd: usd.wasted,
     speculativeUsd: usd.speculative,
+    movedUsd: usd.moved,
     idleUsd: usd.idle,
-    billedUsd: usd.work + usd.wasted + usd.speculative + usd.idle,
+    billedUsd: usd.work + usd.wasted + usd.speculative + usd.moved + usd.idle,
     refundedUsd: c.refundedUsd,
     onDemandUsd: c.onDemandUsd,
     instanceHours,
@@ -84,6 +85,7 @@ function totalsOf(
     launches: c.launches,
     interruptions: c.interruptions,
     attempts: c.attempts,
+    moves: c.moves,
     lostHours: c.lostS / 3600,
     completionS: {
       deadline: spread(completionsS(jobs, 'deadline')),

@@ -87,6 +87,8 @@ export interface SimulationInput {
   readonly minGapS: Seconds;
   /** Set-up of each attempt before its work begins; no trace has it. */
   readonly setupS: Seconds;
+  /** Megabytes of a task's memory that a move transfers per second. Absent: 160. */
+  readonly migrationMBPerS?: number;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
    * workload's alone. For benchmarks in code, not for `ebb simulate`: slow-downs by neighbours for packers that place
@@ -187,7 +189,7 @@ class Simulation {
 
   constructor(input: SimulationInput) {
     expectWindow(input);
-    const { trace, config, seed } = input;
+    const { config, seed } = input;
     this.#input = input;
     this.#clock = new VirtualClock(input.fromMs);
     this.#store = new MemoryStore(RETENTION, {
@@ -195,7 +197,7 @@ class Simulation {
       job: (job) => this.#collector.job(job),
       instance: (instance) => this.#collector.instance(instance),
     });
-    this.#truth = new Truth({ trace, capacity: capacityOf(trace, config), setupS: input.setupS }, input.runtime);
+    this.#truth = truthOf(input);
     this.#fleet = new MemoryFleet({
       truth: this.#truth.capacity,
       clock: this.#clock,
@@ -450,6 +452,9 @@ class Arrivals {
     await this.#jobs.return?.();
   }
 }
+
+const truthOf = ({ trace, config, setupS, migrationMBPerS, runtime }: SimulationInput): Truth =>
+  new Truth({ trace, capacity: capacityOf(trace, config), setupS, migrationMBPerS }, runtime);
 
 function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
   const iso = (t: EpochMs): string => (Math.abs(raw(t)) <= LAST_INSTANT_MS ? isoOf(t) : `${raw(t)} ms`);

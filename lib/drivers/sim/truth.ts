@@ -1,6 +1,7 @@
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
-import { add, isPositive, most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
+import { add, isPositive, megabytes, most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
+import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 import type { InstanceType } from '../../domain/pool.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
@@ -40,6 +41,8 @@ export class Truth {
   readonly capacity: CapacityTruth;
   /** Set-up of each attempt, before its work begins. */
   readonly setupS: Seconds;
+  /** Megabytes of a task's memory that a move transfers per second. */
+  readonly migrationMBPerS: number;
   readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
@@ -49,12 +52,13 @@ export class Truth {
 
   /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */
   constructor(
-    of: { readonly trace: MarketTrace; readonly capacity: CapacityTruth; readonly setupS: Seconds },
+    of: Pick<Truth, 'trace' | 'capacity' | 'setupS'> & { readonly migrationMBPerS?: number | undefined },
     runtime: TrueRuntime | null = null,
   ) {
     this.trace = of.trace;
     this.capacity = of.capacity;
     this.setupS = of.setupS;
+    this.migrationMBPerS = of.migrationMBPerS ?? MIGRATION_MB_PER_S;
     this.#runtime = runtime;
     this.#types = new Map(runtime === null ? [] : of.trace.pools.map(({ id, type }) => [id, type]));
   }
@@ -94,6 +98,7 @@ export class Truth {
       exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: STOPS_IN_S,
+      movesInS: most(STOPS_IN_S, seconds(megabytes(request.resources.memory) / this.migrationMBPerS)),
     };
     return this.#runtime === null ? script : { ...script, pace: this.#paceOf(request, pool, runtimeS) };
   }

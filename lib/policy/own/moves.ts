@@ -1,6 +1,7 @@
 /** Reads of moves from users' policies. Each throws `Unusable` (read.ts). */
 import type { AttemptId, GroupId } from '../../kernel/ids.ts';
 import { seconds } from '../../kernel/units.ts';
+import type { MoveUsd } from '../../domain/job.ts';
 import { isStopping, type PendingGroup, type RunningTask } from '../../domain/snapshot.ts';
 import type { AppraisedMoves, BeginInput, DecisionContext, Move, PlannedMove } from '../contracts.ts';
 import { moveGroup } from '../move-group.ts';
@@ -8,7 +9,20 @@ import { wrongMove } from '../targets.ts';
 import { pendingAgain } from '../pending-again.ts';
 import { worth } from './answers.ts';
 import { offersByGroup, poolsById, type ReadOffers } from './offers.ts';
-import { amount, answerWith, entries, fields, list, orNull, refuse, shown, text } from './read.ts';
+import {
+  amount,
+  answerWith,
+  entries,
+  fields,
+  figure,
+  list,
+  oneOf,
+  orNull,
+  refuse,
+  shown,
+  text,
+  type Fields,
+} from './read.ts';
 import { byAttempt, byGroup, expectAll, once, reasonOf, sideOf } from './records.ts';
 
 export function movesProposed(answer: unknown, { snapshot }: DecisionContext): readonly Move[] {
@@ -21,11 +35,28 @@ export function movesProposed(answer: unknown, { snapshot }: DecisionContext): r
     const view = snapshot.instances.get(instance);
     if (of['running'] !== r || view === undefined || of['view'] !== view)
       return refuse(`it moves ${id} with records that are not its own (hand back the very records)`);
-    const move: Move = { attempt: id, reason: reasonOf(of, `the move of ${id}`), running: r, view, ...sideOf(of) };
+    const move: Move = {
+      attempt: id,
+      reason: reasonOf(of, `the move of ${id}`),
+      running: r,
+      view,
+      ...sideOf(of),
+      ...termsOf(of),
+    };
     const wrong = wrongMove(move, snapshot);
     return wrong === null ? move : refuse(wrong);
   });
   return once(moves, (m) => m.attempt, 'it moves');
+}
+
+/** Whether a move may be a restart, and its dollars, which only explanations show. */
+function termsOf({ attempt, restarts, savedUsd, riskUsd }: Fields): Pick<Move, 'restarts' | keyof MoveUsd> {
+  const of = `of the move of ${String(attempt)}`;
+  return {
+    ...(restarts === undefined ? {} : { restarts: oneOf(restarts, [true, false], `restarts ${of}`) }),
+    ...(savedUsd === undefined ? {} : { savedUsd: figure(savedUsd, `savedUsd ${of}`) }),
+    ...(riskUsd === undefined ? {} : { riskUsd: figure(riskUsd, `riskUsd ${of}`) }),
+  };
 }
 
 /** With `considered` unread. */

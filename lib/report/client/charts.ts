@@ -96,7 +96,7 @@ function tooltip(palette: Palette, lines: (pointed: readonly Pointed[]) => Lines
 const pairOf = (value: unknown): readonly [number, number] =>
   Array.isArray(value) ? [Number(value[0]), Number(value[1])] : [NaN, NaN];
 
-const COST_NAMES = ['work', 'wasted', 'speculative', 'idle', 'same work on demand'] as const;
+const COST_NAMES = ['work', 'wasted', 'speculative', 'moved', 'idle', 'same work on demand'] as const;
 const COST_ROW_PX = 34;
 
 export const costHeightPx = (presets: number, widthPx: number): number =>
@@ -149,6 +149,7 @@ function costBars(palette: Palette, costs: readonly CostPayload[]) {
     ['work', palette.work, (c: CostPayload) => c.workUsd],
     ['wasted', palette.wasted, (c: CostPayload) => c.wastedUsd],
     ['speculative', palette.speculative, (c: CostPayload) => c.speculativeUsd],
+    ['moved', palette.moved, (c: CostPayload) => c.movedUsd],
     ['idle', palette.idle, (c: CostPayload) => c.idleUsd],
   ] as const;
   return kinds.map(([name, color, of]) => ({

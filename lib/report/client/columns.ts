@@ -33,6 +33,7 @@ export async function decodeJobs(payload: JobsPayload, blobs: Blobs): Promise<Jo
     workUsd: await numbers('workUsd'),
     wastedUsd: await numbers('wastedUsd'),
     speculativeUsd: await numbers('speculativeUsd'),
+    movedUsd: await numbers('movedUsd'),
     idleUsd: await numbers('idleUsd'),
     onDemandUsd: await numbers('onDemandUsd'),
     interruptions: await numbers('interruptions'),

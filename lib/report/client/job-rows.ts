@@ -64,7 +64,12 @@ export function jobTable(jobs: Jobs): JobTable {
     tookS: between(jobs.submittedMs, jobs.finishedMs),
     lateS,
     costUsd: column(
-      (i) => (jobs.workUsd[i] ?? 0) + (jobs.wastedUsd[i] ?? 0) + (jobs.speculativeUsd[i] ?? 0) + (jobs.idleUsd[i] ?? 0),
+      (i) =>
+        (jobs.workUsd[i] ?? 0) +
+        (jobs.wastedUsd[i] ?? 0) +
+        (jobs.speculativeUsd[i] ?? 0) +
+        (jobs.movedUsd[i] ?? 0) +
+        (jobs.idleUsd[i] ?? 0),
     ),
   };
 }

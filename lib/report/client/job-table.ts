@@ -233,6 +233,7 @@ function detail(table: JobTable, i: number): readonly Node[] {
     ['Work', dollars(jobs.workUsd[i] ?? NaN)],
     ['Wasted', dollars(jobs.wastedUsd[i] ?? NaN)],
     ['Speculative', dollars(jobs.speculativeUsd[i] ?? NaN)],
+    ['Moved', dollars(jobs.movedUsd[i] ?? NaN)],
     ['Idle', dollars(jobs.idleUsd[i] ?? NaN)],
     ['Of on-demand', onDemandUsd > 0 ? percent(costUsd / onDemandUsd) : NONE],
   ];

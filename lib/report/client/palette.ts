@@ -11,6 +11,7 @@ export interface Palette {
   readonly work: string;
   readonly wasted: string;
   readonly speculative: string;
+  readonly moved: string;
   readonly idle: string;
   readonly reserved: string;
   readonly onDemand: string;
@@ -34,6 +35,7 @@ export const PALETTES: Readonly<Record<Theme, Palette>> = {
     work: '#0072b2',
     wasted: '#d55e00',
     speculative: '#cc79a7',
+    moved: '#009e73',
     idle: '#b8bfcc',
     reserved: '#7a8294',
     onDemand: '#e69f00',
@@ -52,6 +54,7 @@ export const PALETTES: Readonly<Record<Theme, Palette>> = {
     work: '#56b4e9',
     wasted: '#e8743b',
     speculative: '#d994bb',
+    moved: '#2fc796',
     idle: '#5c6577',
     reserved: '#8b94a7',
     onDemand: '#e69f00',

@@ -1,6 +1,7 @@
 import { stageKey } from '../../domain/job.ts';
 import { isStopping } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
+import { restartOf } from './deadline-guard.ts';
 import { keepsProgress } from './own-stops.ts';
 
 /** What moves at once: a task, or the gang that it belongs to. */
@@ -25,6 +26,7 @@ function matesOf(moves: readonly Move[], { snapshot: { running, instances } }: D
     const first = gangs.get(unitOf({ running: r }));
     const view = instances.get(r.attempt.instance);
     if (first === undefined || view?.pool.option !== 'spot' || isStopping(r) || moved.has(r.attempt.id)) return [];
-    return [{ attempt: r.attempt.id, reason: `with its gang: ${first.reason}`, running: r, view }];
+    const reason = `with its gang: ${first.reason}`;
+    return [{ attempt: r.attempt.id, reason, running: r, view, ...restartOf(r) }];
   });
 }

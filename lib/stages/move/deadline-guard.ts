@@ -29,6 +29,7 @@ import {
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { begunBy, doneOnceS, exceedsToDo } from '../../domain/work-to-do.ts';
 import { once } from '../../kernel/once.ts';
+import { moveStopS } from '../../policy/move-cost.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { lossOf, meanLeftS } from '../../policy/work-left.ts';
 
@@ -54,10 +55,14 @@ export function guardMoves(input: DecisionContext, tolerates: Tolerates = () => 
     // A hard constraint is never widened: work that may only use spot stays there.
     if (nonInterruptibleOnly(running.stage.constraints) === null) continue;
     const reason = reasonToMove({ running, view, together, tolerates }, input);
-    if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view });
+    if (reason !== null) moves.push({ attempt: running.attempt.id, reason, running, view, ...restartOf(running) });
   }
   return moves.sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
 }
+
+/** The move of a task without a checkpoint is a restart, which each policy here has found to be better. */
+export const restartOf = ({ stage }: Pick<RunningTask, 'stage'>): Pick<Move, 'restarts'> =>
+  stage.checkpoint === null ? { restarts: true } : {};
 
 /** Attempts on spot by job and pool: the market takes those of one pool together. */
 function countTogether(snapshot: Snapshot): (running: RunningTask) => number {
@@ -103,15 +108,15 @@ function reasonToMove({ running, view, together, tolerates }: Guarded, input: De
   const doneS = workDoneS(running, snapshot.nowMs);
   // A program with a checkpoint signal saves when told to stop; without one, only its own saves are kept.
   const kept = running.stage.checkpoint === null ? workKeptS(running, snapshot.nowMs) : doneS;
-  const overheadS = config.migrationS + config.startDelayMaxS + config.restoreS;
+  const overheadS = config.startDelayMaxS + config.restoreS;
   const againS = excess(doneS, kept);
-  const moveLate = pLeftOver(running, slackS - overheadS - againS, input);
+  const moveLate = pLeftOver(running, slackS - moveStopS(running, config) - overheadS - againS, input);
   const curve = forecasts.market.interruption(view.pool, view.instance.bid);
   const left = seconds(meanLeftS(running, input));
   const lost = lte(left, NOTICE_S) ? 0 : pInterruptedWithin(curve, left);
   // Without a checkpoint all is run again after the interruption, which comes half-way on average.
   const lostS = lossS === Infinity ? raw(doneS) + raw(left) / 2 : lossS;
-  const lostLate = pLeftOver(running, slackS - overheadS - lostS, input);
+  const lostLate = pLeftOver(running, slackS - config.migrationS - overheadS - lostS, input);
   const stayLate = lost * lostLate + (1 - lost) * pLeftOver(running, slackS, input);
   if (moveLate > stayLate - LEAST_GAIN) return null;
   const risk = { running, view, stayLate, moveLate, leftS: raw(left), againS, together: together()(running) };

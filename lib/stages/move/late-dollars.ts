@@ -9,6 +9,7 @@ import { usdPerHourOf } from '../../domain/pool.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import { chargedS, furtherChargedS, paidForS } from '../../market/billing.ts';
 import { latePrice, lateUsd } from '../../policy/late-budget.ts';
+import { moveS } from '../../policy/move-cost.ts';
 import type { Tolerates } from './deadline-guard.ts';
 
 export const byDollars: Tolerates = (risk, input) => {
@@ -19,7 +20,7 @@ export const byDollars: Tolerates = (risk, input) => {
   const late = lateUsd(latePrice(snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
   if (late === Infinity) return null;
   const quote = snapshot.pools.find(({ pool }) => pool.id === view.pool.id)?.quote;
-  const changeoverS = config.migrationS + config.startDelayMeanS + config.restoreS;
+  const changeoverS = moveS(running, config) + config.startDelayMeanS;
   const { launchedMs } = view.instance;
   const paidS = launchedMs === null ? 0 : paidForS(secondsBetween(launchedMs, snapshot.nowMs), config);
   const movedS = chargedS(changeoverS + againS + leftS, config);

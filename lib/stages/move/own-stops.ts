@@ -8,6 +8,7 @@ import { forecastFor } from '../../domain/forecasts.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import type { ValueContext } from '../../policy/contracts.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
+import { moveS } from '../../policy/move-cost.ts';
 
 /** Most own stops per hour of a task's running time. One is always allowed. */
 const STOPS_PER_HOUR = 2;
@@ -28,7 +29,7 @@ export function keepsProgress(
   const wholeS = raw(forecast === undefined ? ranS : most(ranS, mean(forecast.runtime)));
   const { count, lostS } = running.ownStops ?? NO_STOPS;
   const saves = running.stage.checkpoint !== null;
-  const losesS = (saves ? 0 : excess(doneS, workKeptS(running, snapshot.nowMs))) + config.migrationS + config.restoreS;
+  const losesS = (saves ? 0 : excess(doneS, workKeptS(running, snapshot.nowMs))) + moveS(running, config);
   return count + 1 <= 1 + (STOPS_PER_HOUR * wholeS) / 3600 && raw(lostS) + losesS <= MOST_LOST * wholeS;
 }
 

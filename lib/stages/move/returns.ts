@@ -7,6 +7,7 @@
  *   stay:  R t                                    R  price here, t time until its last task is done
  *   move:  r u + R (t - u) + r restore + R migration + q (R (start-up + restore) + R redone + lateness)
  *                                                 r  price of the spot machines that hold the same tasks
+ * (migration: the longest stop of its tasks, move-cost.ts)
  *                                                 u  expected time until an interruption or the end, q = P(interrupted)
  * A visit to spot is taken to end with its first interruption, back on on-demand: what comes after is decided then. The
  * move must save HYSTERESIS of what staying costs, less when the spot instance is there already, so that a move that
@@ -29,7 +30,9 @@ import { fits, machinesFor, plusResources, NO_RESOURCES, vector, type Resources 
 import { worthAt } from '../../domain/utility.ts';
 import { workDoneS, workKeptS, type InstanceView, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
-import { guardMoves, pLeftOver } from './deadline-guard.ts';
+import type { MoveUsd } from '../../domain/job.ts';
+import { moveStopS } from '../../policy/move-cost.ts';
+import { guardMoves, pLeftOver, restartOf } from './deadline-guard.ts';
 import { byDollars } from './late-dollars.ts';
 import { latePrice, lateUsd } from '../../policy/late-budget.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
@@ -62,9 +65,14 @@ export function returnMoves(input: DecisionContext): readonly Move[] {
     if (view.pool.option !== 'on-demand' || view.instance.state !== 'ready' || view.attempts.length === 0) continue;
     if (!view.attempts.every((r) => mayReturn(r, input))) continue;
     if (!view.attempts.every((r) => paysByProgram(r, view, { spot, input }))) continue;
-    const reason = reasonToReturn(view, { spot, idle }, input);
-    if (reason === null) continue;
-    for (const running of view.attempts) moves.push({ attempt: running.attempt.id, reason, running, view, to: 'spot' });
+    const visit = bestVisit(view, { spot, idle }, input);
+    if (visit === null) continue;
+    const reason = reasonToReturn(view, visit);
+    const expected = ofEach(visit, view.attempts.length);
+    for (const running of view.attempts) {
+      const { id: attempt } = running.attempt;
+      moves.push({ attempt, reason, running, view, to: 'spot', ...expected, ...restartOf(running) });
+    }
   }
   return moves;
 }
@@ -77,7 +85,8 @@ export function mayReturn(running: RunningTask, input: DecisionContext): boolean
   if (running.attempt.state !== 'running' || running.stage.gang) return false;
   const worth = worths.ofRunning(running);
   if (worth === undefined || !hasSettled(running, input)) return false;
-  return !isGuarded(worth, plus(snapshot.nowMs, seconds(relocationS(config))), config.cyclePeriodS);
+  const awayS = relocationS(config, moveStopS(running, config));
+  return !isGuarded(worth, plus(snapshot.nowMs, seconds(awayS)), config.cyclePeriodS);
 }
 
 /**
@@ -115,6 +124,8 @@ interface Visit {
   readonly pool: Pool;
   readonly stayUsd: number;
   readonly savedUsd: number;
+  /** Expected loss by lateness after an interruption there; counted in what it saves. */
+  readonly risksUsd: number;
   readonly pInterrupted: number;
   readonly there: boolean;
 }
@@ -125,7 +136,13 @@ interface Spot {
   readonly idle: () => ReadonlySet<PoolId>;
 }
 
-function reasonToReturn(view: InstanceView, { spot, idle }: Spot, input: DecisionContext): string | null {
+/** An instance's dollars are shared by its tasks, because all of them go or none. */
+const ofEach = ({ savedUsd, risksUsd }: Visit, tasks: number): Required<MoveUsd> => ({
+  savedUsd: savedUsd / tasks,
+  riskUsd: risksUsd / tasks,
+});
+
+function bestVisit(view: InstanceView, { spot, idle }: Spot, input: DecisionContext): Visit | null {
   let best: Visit | null = null;
   for (const candidate of cheapestFor(view, spot)) {
     const visit = visitTo(candidate, { view, idle }, input);
@@ -133,12 +150,12 @@ function reasonToReturn(view: InstanceView, { spot, idle }: Spot, input: Decisio
   }
   if (best === null) return null;
   const least = Math.max(LEAST_USD, best.there ? 0 : HYSTERESIS * best.stayUsd);
-  if (best.savedUsd <= least) return null;
-  return (
-    `going on in ${best.pool.id} is expected to save $${best.savedUsd.toPrecision(2)} of the $${best.stayUsd.toPrecision(2)} that the rest ` +
-    `costs on ${view.pool.id}, moving, restarts and an interruption (${(100 * best.pInterrupted).toFixed(1)} %) counted`
-  );
+  return best.savedUsd <= least ? null : best;
 }
+
+const reasonToReturn = (view: InstanceView, { pool, savedUsd, stayUsd, pInterrupted }: Visit): string =>
+  `going on in ${pool.id} is expected to save $${savedUsd.toPrecision(2)} of the $${stayUsd.toPrecision(2)} that the rest ` +
+  `costs on ${view.pool.id}, moving, restarts and an interruption (${(100 * pInterrupted).toFixed(1)} %) counted`;
 
 /** A spot pool that all of an instance's tasks may use, with their cost there now. */
 interface Candidate {
@@ -187,14 +204,15 @@ function visitTo(
   const lostS = view.attempts.some((r) => r.stage.checkpoint === null) ? aliveS / 2 : 0;
   const usefulS = Math.max(0, aliveS - redoneS - config.restoreS);
   const back = q * here * (config.startDelayMeanS + config.restoreS + lostS);
-  const way = here * config.migrationS + there * (config.restoreS + config.startDelayMeanS + redoneS);
+  const stopS = longest(view.attempts, (r) => moveStopS(r, config));
+  const way = here * stopS + there * (config.restoreS + config.startDelayMeanS + redoneS);
   const paidS = paidForS(view.instance, input);
   const awayS = Math.min(stayS, usefulS);
   const stayUsd = here * Math.max(0, stayS - paidS);
   const onDemandUsd = onDemandUsdOf(view.pool);
   const risksUsd = view.attempts.reduce((sum, r) => sum + lateUsdAfter(r, { onDemandUsd, pInterrupted: q }, input), 0);
   const savedUsd = stayUsd - here * (stayS - awayS) - there * awayS - back - way - risksUsd;
-  return { pool, stayUsd, savedUsd, pInterrupted: q, there: idle().has(pool.id) };
+  return { pool, stayUsd, savedUsd, risksUsd, pInterrupted: q, there: idle().has(pool.id) };
 }
 
 /**
@@ -212,10 +230,10 @@ function lateUsdAfter(
   const lossS = lossOf(running.stage);
   if (worth === undefined || worth.taskDeadlineMs === null || lossS === 0) return 0;
   const price = lateUsd(latePrice(snapshot.jobs.get(running.attempt.job), input), onDemandUsd);
+  const awayS = relocationS(config, moveStopS(running, config));
   const lostUsd =
-    worthAt(worth.curve, worth.taskDeadlineMs) -
-    worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(relocationS(config))));
-  const spareS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs) - 2 * relocationS(config);
+    worthAt(worth.curve, worth.taskDeadlineMs) - worthAt(worth.curve, plus(worth.taskDeadlineMs, seconds(awayS)));
+  const spareS = secondsBetween(snapshot.nowMs, worth.taskDeadlineMs) - 2 * awayS;
   // Without a save the whole task is run again: what is left twice, and what was done.
   const overS = lossS === Infinity ? (spareS - raw(workDoneS(running, snapshot.nowMs))) / 2 : spareS - lossS;
   return pInterrupted * pLeftOver(running, overS, input) * (price === Infinity ? Math.max(0, lostUsd) : price);

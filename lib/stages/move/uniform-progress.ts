@@ -3,6 +3,7 @@ import type { InstanceView, RunningTask } from '../../domain/snapshot.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { standingOf } from '../../policy/even-progress.ts';
+import { restartOf } from './deadline-guard.ts';
 
 /**
  * Hysteresis of Uniform Progress (NSDI 2024, section 4): on-demand is left once the task is ahead of its line in two
@@ -18,5 +19,5 @@ export function backToSpot(running: RunningTask, view: InstanceView, input: Deci
   const at = standingOf({ stage: stageKey(attempt), worth, submittedMs, doneS, ranS }, input);
   if (at === null || at.safetyS < 0 || at.aheadAfterTwoS < 0) return null;
   const reason = `it is ${Math.round(at.aheadAfterTwoS)} s ahead of where uniform progress has it in two changeovers`;
-  return { attempt: attempt.id, reason, running, view, to: 'spot' };
+  return { attempt: attempt.id, reason, running, view, to: 'spot', ...restartOf(running) };
 }

@@ -78,7 +78,7 @@ const BEGIN: readonly Effect[] = [
   { ...start(COPY, 0), role: 'copy' },
 ];
 const END: readonly Effect[] = [
-  { kind: 'stop', key: effectKey('stop'), attempt: FIRST, why: 'cancelled', reason: '' },
+  { kind: 'stop', key: effectKey('stop'), attempt: FIRST, why: 'preempted', reason: '', to: KEPT },
   { kind: 'stop', key: effectKey(`superseded/stop/${COPY}`), attempt: COPY, why: 'superseded', reason: '' },
   { kind: 'release', key: effectKey('release'), instance: IDLE, reason: '' },
   start(SECOND, 1),
@@ -217,7 +217,7 @@ function expectOnce({ outcomes, observed, instances, tasks }: Story): void {
   const ends = observed.flatMap((o) => (o.kind === 'attempt-ended' ? [[o.attempt, o.stopped, o.exitCode]] : []));
   expect(ends).toEqual(
     expect.arrayContaining([
-      [FIRST, 'cancelled', null],
+      [FIRST, 'preempted', null],
       [COPY, 'superseded', null],
       [SECOND, null, 0],
     ]),

@@ -83,20 +83,22 @@ describe('SQLite store, databases of earlier versions', () => {
     const now = open();
     const { costs, ...same } = await recordedAnswers(now);
     expect(same).toEqual({ ...answers, costs: undefined });
-    // Nothing was told apart as speculative then, also not in the sums of what had aged out.
+    // Nothing was told apart as speculative or moved then, also not in the sums of what had aged out.
     const costsThen = answers['costs'] as readonly (readonly object[])[];
-    expect(costs).toEqual(costsThen.map((rows) => rows.map((row) => ({ ...row, speculativeUsd: 0 }))));
+    expect(costs).toEqual(costsThen.map((rows) => rows.map((row) => ({ ...row, speculativeUsd: 0, movedUsd: 0 }))));
     expect(costsThen[0]).toContainEqual(expect.objectContaining({ key: '(aged out)', wastedUsd: 0.01 }));
 
     const token = await now.takeLease('engine-2');
     const superseded = ledgerRow({ instance: instanceId('i-1'), kind: 'speculative', usd: 0.02 });
+    const moved = ledgerRow({ instance: instanceId('i-1'), kind: 'moved', usd: 0.004 });
     await now.commit(token, [
       { put: 'task', value: task('j1', 0, { attempts: 2, claimed: { by: null } }) },
       { put: 'attempt', value: attempt('j1.main.0.2', { number: 2, role: 'copy', round: 1 }) },
-      { put: 'ledger', instance: instanceId('i-1'), value: [superseded] },
+      { put: 'ledger', instance: instanceId('i-1'), value: [superseded, moved] },
     ]);
     expect((await now.loadActive()).attempts.map((a) => a.role)).toEqual([undefined, 'copy']);
     expect((await now.costs('owner')).map((r) => r.speculativeUsd)).toContain(0.02);
+    expect((await now.costs('owner')).map((r) => r.movedUsd)).toContain(0.004);
     await now.close();
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { epochMs, raw, seconds, usd } from '../../../lib/kernel/units.ts';
-import { attemptId, jobId } from '../../../lib/kernel/ids.ts';
+import { attemptId, instanceId, jobId } from '../../../lib/kernel/ids.ts';
+import type { Reservation } from '../../../lib/domain/instance.ts';
 import { attribute } from '../../../lib/cycle/money/ledger.ts';
 import type { Bill } from '../../../lib/domain/ledger.ts';
 import { attempt, instance, job, pool, resources } from '../../support/builders.ts';
@@ -214,5 +215,141 @@ describe('attribution of an instance to those who used it', () => {
       work: 0.75,
       wasted: 0.25,
     });
+  });
+});
+
+/** One who leaves and one who comes, with the room that was kept in vain, as they stand at the end of all. */
+interface Moving {
+  readonly attempts: readonly ReturnType<typeof attempt>[];
+  readonly reservations: readonly Reservation[];
+}
+
+/**
+ * Random lives on one instance: each attempt may have come by a move, may leave for one, and ends in some way; room may
+ * be kept for others that never come.
+ */
+const arbitraryMoves = fc
+  .array(
+    fc.record({
+      from: fc.integer({ min: 0, max: 6 * HOUR }),
+      waits: fc.option(fc.integer({ min: 1, max: HOUR }), { nil: null }),
+      runs: fc.integer({ min: 1, max: 3 * HOUR }),
+      saves: fc.option(fc.integer({ min: 1, max: HOUR }), { nil: null }),
+      comes: fc.boolean(),
+      keptS: fc.integer({ min: 0, max: 4 * 3600 }),
+      outcome: fc.constantFrom('moved' as const, 'interrupted' as const, 'succeeded' as const, 'failed' as const),
+      cpus: fc.integer({ min: 1, max: 4 }),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((list): Moving => {
+    const attempts: ReturnType<typeof attempt>[] = [];
+    const reservations: Reservation[] = [];
+    list.forEach((a, index) => {
+      const of = { job: jobId(`j-${'abc'[index % 3]}`), resources: resources(a.cpus) };
+      const id = attemptId(`a-${index}`);
+      if (!a.comes && a.waits !== null) {
+        reservations.push({ ...of, attempt: id, sinceMs: epochMs(a.from), untilMs: epochMs(a.from + a.waits) });
+        return;
+      }
+      const startMs = a.from + (a.waits ?? 0);
+      const leaves = startMs + a.runs;
+      const isMove = a.saves !== null;
+      attempts.push(
+        attempt({
+          ...of,
+          ...{ id, index, state: 'ended', keptS: seconds(a.keptS) },
+          ...{ startedMs: epochMs(startMs), endedMs: epochMs(leaves + (a.saves ?? 0)) },
+          outcome: !isMove && a.outcome === 'moved' ? 'preempted' : a.outcome,
+          ...(a.waits === null ? {} : { movedFrom: attemptId(`b-${index}`), reservedMs: epochMs(a.from) }),
+          ...(isMove ? { goesTo: instanceId('i-2'), leaving: { sinceMs: epochMs(leaves) } } : {}),
+        }),
+      );
+    });
+    return { attempts, reservations };
+  });
+
+const charged = (bill: Bill, { attempts, reservations }: Moving, untilMs = 24 * HOUR) =>
+  attribute({
+    instance: { ...instance(), boughtFor: [{ job: jobId('j-a'), part: 1 }], reservations },
+    pool: pool(),
+    bill,
+    attempts,
+    jobs: new Map(),
+    until: epochMs(untilMs),
+  });
+
+const whole = billOf(Array.from({ length: 12 }, () => [HOUR, 1] as const));
+
+/** What the records were at that time: an arrival is still a reservation, and an end has not come. */
+function asOf({ attempts, reservations }: Moving, nowMs: number): Moving {
+  const awaited: Reservation[] = [];
+  const seen = attempts.flatMap((a) => {
+    const since = a.reservedMs === undefined ? Infinity : raw(a.reservedMs);
+    if (raw(a.startedMs!) > nowMs) {
+      const { job: of, resources: need, reservedMs, movedFrom } = a;
+      if (since <= nowMs)
+        awaited.push({ attempt: movedFrom!, job: of, resources: need, sinceMs: reservedMs!, untilMs: null });
+      return [];
+    }
+    if (raw(a.endedMs!) <= nowMs) return [a];
+    const { leaving, goesTo, ...rest } = a;
+    const live = { ...rest, endedMs: null, outcome: null, keptS: seconds(0) };
+    const leaves = leaving !== undefined && raw(leaving.sinceMs) <= nowMs;
+    return [
+      leaves
+        ? { ...live, state: 'stopping' as const, leaving, goesTo: goesTo! }
+        : { ...live, state: 'running' as const },
+    ];
+  });
+  const kept = reservations.flatMap((r) =>
+    raw(r.sinceMs) > nowMs ? [] : [raw(r.untilMs!) > nowMs ? { ...r, untilMs: null } : r],
+  );
+  return { attempts: seen, reservations: [...kept, ...awaited] };
+}
+
+describe('moves', () => {
+  it('leave the sum at the bill, and each second of an attempt in exactly one kind', () => {
+    const seen = { work: 0, wasted: 0, speculative: 0, moved: 0, idle: 0 };
+    fc.assert(
+      fc.property(arbitraryMoves, (of) => {
+        const rows = charged(whole, of);
+        expect(Math.abs(rows.reduce((s, r) => s + r.usd, 0) - 12)).toBeLessThan(1e-6);
+        for (const r of rows) seen[r.kind] += 1;
+        for (const a of of.attempts) {
+          // Alone, so that nothing but its own time is charged to it.
+          const own = charged(whole, { attempts: [{ ...a, resources: resources(4) }], reservations: [] });
+          const mine = own.filter((r) => r.attempt === a.id).toSorted((x, y) => raw(x.fromMs) - raw(y.fromMs));
+          const fromMs = raw(a.reservedMs ?? a.startedMs!);
+          const paidS = mine.reduce((s, r) => s + r.usd * 3600, 0);
+          expect(paidS).toBeCloseTo((raw(a.endedMs!) - fromMs) / 1000, 3);
+          const movedS = mine.filter((r) => r.kind === 'moved').reduce((s, r) => s + r.usd * 3600, 0);
+          const leftMs = a.leaving === undefined || a.outcome === 'succeeded' ? a.endedMs! : a.leaving.sinceMs;
+          expect(movedS).toBeCloseTo((raw(a.startedMs!) - fromMs + raw(a.endedMs!) - raw(leftMs)) / 1000, 3);
+        }
+      }),
+      { seed: 21, numRuns: 400 },
+    );
+    for (const kind of ['work', 'wasted', 'moved', 'idle'] as const)
+      expect([kind, seen[kind] > 100]).toEqual([kind, true]);
+  });
+
+  it('take nothing from a job that is charged already, however they end', () => {
+    let [grew, awaited] = [0, 0];
+    fc.assert(
+      fc.property(arbitraryMoves, fc.integer({ min: 1, max: 11 }), (of, hours) => {
+        const nowMs = hours * HOUR;
+        const now = asOf(of, nowMs);
+        awaited += now.reservations.filter((r) => r.untilMs === null).length;
+        const early = { ...whole, pieces: whole.pieces.slice(0, hours) };
+        const before = byJob(charged(early, now, nowMs));
+        const after = byJob(charged({ ...whole, pieces: early.pieces }, of));
+        for (const [id, usd] of Object.entries(before))
+          expect([id, Math.abs((after[id] ?? 0) - usd) < 1e-6]).toEqual([id, true]);
+        grew += Object.keys(before).length;
+      }),
+      { seed: 22, numRuns: 600 },
+    );
+    expect([grew > 300, awaited > 30]).toEqual([true, true]);
   });
 });

@@ -10,7 +10,7 @@ import { randomStream } from '../../../lib/kernel/random.ts';
 import { epochMs, mib, milliCpu, raw, type EpochMs } from '../../../lib/kernel/units.ts';
 import type { Attempt, Job } from '../../../lib/domain/job.ts';
 import type { Instance } from '../../../lib/domain/instance.ts';
-import { fits, NO_RESOURCES, plusResources } from '../../../lib/domain/resources.ts';
+import { dominantShare, fits, NO_RESOURCES, plusResources } from '../../../lib/domain/resources.ts';
 import { poolParts } from '../../../lib/domain/pool.ts';
 import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
 
@@ -60,7 +60,16 @@ const seldom = fc.constantFrom(0, 0.02, 0.1);
 it('random legal policies of all stages break no invariant of the cycle', async () => {
   const seen = {
     ...{ starts: 0, launches: 0, releases: 0, finished: 0, boundByMoney: 0, gangs: 0, large: 0 },
-    ...{ preempted: 0, moved: 0, movedToNamed: 0, copies: 0, superseded: 0, ahead: 0, types: new Set<string>() },
+    ...{
+      preempted: 0,
+      moved: 0,
+      movedTime: 0,
+      movedToNamed: 0,
+      copies: 0,
+      superseded: 0,
+      ahead: 0,
+      types: new Set<string>(),
+    },
   };
   await fc.assert(
     fc.asyncProperty(
@@ -94,9 +103,10 @@ it('random legal policies of all stages break no invariant of the cycle', async 
         const attempts = await attemptsOf(bench);
         await expectAccounted(bench, { attempts, maxUsdPerDay });
         expectTargets(attempts, targets);
+        seen.movedTime += await expectEachSecondOnce(bench, attempts);
         const done = attempts.filter((a) => a.job !== CANCELLED && a.outcome !== null);
         const named = namedInstances(targets);
-        const moved = done.filter((a) => a.outcome === 'preempted' && a.goesTo !== undefined);
+        const moved = done.filter((a) => a.outcome === 'moved');
         const isAt = (a: Attempt): boolean =>
           attempts.some((b) => isSameTask(a, b) && b.number === a.number + 1 && b.instance === a.goesTo);
         seen.moved += moved.filter(isAt).length;
@@ -141,6 +151,39 @@ function expectTargets(attempts: readonly Attempt[], targets: Targets): void {
     const isAsked = [attempt, ...beside].some((a) => named.get(a.id) === goesTo || !named.has(a.id));
     expect([id, isAsked]).toEqual([id, true]);
   }
+}
+
+/**
+ * The ledger has each second of an attempt in exactly one kind: its rows follow one another from its reservation, or
+ * its start, to its end. Rows of moves are those of attempts that moved, or of room that was kept. Returns how many.
+ */
+async function expectEachSecondOnce(bench: EngineBench, attempts: readonly Attempt[]): Promise<number> {
+  const pools = new Map(trace.pools.map((p) => [p.id, p]));
+  const ended = new Map((await bench.store.instances(null, 1000, null)).items.map((i) => [i.id, i]));
+  let moves = 0;
+  for (const a of attempts) {
+    const on = ended.get(a.instance);
+    const pool = on === undefined ? undefined : pools.get(on.pool);
+    if (on?.costUsd === null || on === undefined || pool === undefined || a.endedMs === null) continue;
+    // Room that a restart in place kept and did not use is of the same attempt.
+    const unused = (on.reservations ?? []).filter((r) => r.attempt === a.id);
+    if (unused.length > 0) continue;
+    const rows = (await bench.store.ledger({ instance: a.instance })).filter((row) => row.attempt === a.id);
+    const fromMs = a.reservedMs ?? a.startedMs;
+    const hours = fromMs === null ? 0 : Math.max(0, raw(a.endedMs) - raw(fromMs)) / 3_600_000;
+    const share = dominantShare(a.resources, pool.type.capacity);
+    const sum = rows.reduce((usd, row) => usd + row.onDemandUsd, 0);
+    // Less where shares of unlike tasks sum to more than the instance.
+    expect([a.id, sum <= raw(pool.onDemandUsdPerHour) * share * hours + 1e-9]).toEqual([a.id, true]);
+    const inTime = rows.toSorted((x, y) => raw(x.fromMs) - raw(y.fromMs));
+    const cuts = inTime.flatMap((row) => [raw(row.fromMs), raw(row.toMs)]);
+    if (hours > 0) expect([a.id, cuts.at(0), cuts.at(-1)]).toEqual([a.id, raw(fromMs!), raw(a.endedMs)]);
+    inTime.slice(1).forEach((row, i) => expect(row.fromMs).toEqual(inTime[i]?.toMs));
+    const moved = rows.filter((row) => row.kind === 'moved');
+    if (moved.length > 0) expect([a.id, a.leaving !== undefined || a.reservedMs !== undefined]).toEqual([a.id, true]);
+    moves += moved.length;
+  }
+  return moves;
 }
 
 const livesAt = ({ placedMs, endedMs }: Attempt, at: EpochMs): boolean =>

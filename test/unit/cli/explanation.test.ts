@@ -13,6 +13,7 @@ const of = (over: Partial<ExplanationView>): ExplanationView => ({
   waiting: [],
   placed: [],
   copies: [],
+  moves: [],
   considered: [],
   excluded: [],
   forecast: [],

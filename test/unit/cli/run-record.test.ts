@@ -12,6 +12,7 @@ const spent = (n: number): Money => ({
   workUsd: n,
   wastedUsd: 2 * n,
   speculativeUsd: 0.5 * n,
+  movedUsd: 0.25 * n,
   idleUsd: 3 * n,
   totalUsd: 6 * n,
   onDemandUsd: 7 * n,

@@ -94,6 +94,18 @@ describe('what a terminal would obey', () => {
         ...{
           placed: [{ stage: ATTACK, tasks: 1, pool: ATTACK, why: ATTACK }],
           copies: [{ stage: ATTACK, index: 0, state: 'runs', why: ATTACK }],
+          moves: [
+            {
+              stage: ATTACK,
+              index: 0,
+              from: { instance: 'i-1', pool: 'p' },
+              to: { instance: null, pool: 'p' },
+              state: 'waits',
+              why: ATTACK,
+              savedUsd: 1,
+              riskUsd: null,
+            },
+          ],
           excluded: [],
           forecast: [],
           runtime: null,

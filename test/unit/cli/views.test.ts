@@ -126,6 +126,7 @@ it('explain says why, what would change it, and what was considered', () => {
     ],
     placed: [],
     copies: [],
+    moves: [],
     considered: [
       {
         pool: 'c5.large/us-east-1a/spot',
@@ -246,7 +247,9 @@ describe('the closing summary', () => {
       /^cost +\$1\.00 \(\$0\.3000 of it starting up and idle\), after refunds of \$0\.2000 for .*first hour$/m,
     );
     expect(shown).toMatch(/^on on-demand +\$4\.00: 75% saved \(without refunds 70%\)$/m);
-    expect(shown).toMatch(/^survived +1 instance lost to the market, 1 task moved, 1 preemption, 1 failed attempt$/m);
+    expect(shown).toMatch(
+      /^survived +1 instance lost to the market, 1 task went on elsewhere, 1 preemption, 1 failed attempt$/m,
+    );
     expect(shown).toMatch(/^wasted work +\$0\.1000, 2m 00s done again$/m);
   });
 

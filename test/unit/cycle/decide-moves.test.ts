@@ -1,10 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import type { StageSpec, Task } from '../../../lib/domain/job.ts';
-import type { MoveTarget, Plan } from '../../../lib/domain/plan.ts';
+import { movesOf } from '../../../lib/cycle/decide/moves.ts';
+import type { Attempt, StageSpec, Task } from '../../../lib/domain/job.ts';
+import type { MoveTarget, Plan, Worth } from '../../../lib/domain/plan.ts';
 import { capUsd } from '../../../lib/domain/pool.ts';
 import { instanceId, jobId, poolId } from '../../../lib/kernel/ids.ts';
-import { seconds, usdPerHour } from '../../../lib/kernel/units.ts';
-import type { DecisionContext, Move } from '../../../lib/policy/contracts.ts';
+import type { RunningTask, Snapshot } from '../../../lib/domain/snapshot.ts';
+import { mib, seconds, usdPerHour } from '../../../lib/kernel/units.ts';
+import type { DecisionContext, Move, PlannedMove } from '../../../lib/policy/contracts.ts';
+import { wrongMove } from '../../../lib/policy/targets.ts';
 import { movesProposed } from '../../../lib/policy/own/moves.ts';
 import { pool, resources } from '../../support/builders.ts';
 import { decided, host, jobOf, keysOf, onDemand, runs, spot, type Scene } from '../../support/decision-scene.ts';
@@ -83,6 +86,74 @@ describe('a move to a named pool', () => {
       const { plan } = await decided(bad);
       expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
     }
+  });
+});
+
+describe('a checkpoint, which is part of the disk that a job asks for', () => {
+  const big = { ...resources(1), disk: mib(60_000) };
+  const moves = async (of: Scene) => (await decided(of)).plan.explanations.flatMap((e) => e.moves ?? []);
+
+  it('keeps its task where it is while the named instance has too little disk left, and says so', async () => {
+    const of = scene({ instance: instanceId('i-named') }, { stage: { resources: big } });
+    const hog = jobOf('j-hog', { running: 1 }, { expectedRuntimeS: seconds(7200) });
+    const taken = runs('a2', hog, { instance: instanceId('i-named'), resources: big });
+    const wide = (of.attempts ?? []).map((a) => (a.id === 'a0' ? { ...a, resources: big } : a));
+    const crowded = { ...of, jobs: [...of.jobs, hog], attempts: [...wide, taken] };
+    const { plan } = await decided(crowded);
+    expect([stopsOf(plan), boughtIn(plan)]).toEqual([[], []]);
+    expect(await moves(crowded)).toMatchObject([
+      {
+        state: 'waits',
+        to: { instance: 'i-named' },
+        why: expect.stringMatching(/^as told; i-named has no room for it: disk \(60000 MiB needed, \d+ MiB there\)$/),
+      },
+    ]);
+  });
+
+  it('is refused a pool whose machines have too little disk, with the reason', () => {
+    const one = jobOf('j-one', { running: 1 }, { resources: { ...resources(1), disk: mib(1e9) } });
+    const running = { attempt: runs('a0', one), stage: one.spec.stages[0]! } as RunningTask;
+    const snapshot = { pools: [{ pool: spot }], instances: new Map(), running: [running] } as unknown as Snapshot;
+    const wide = { ...running, attempt: { ...running.attempt, resources: { ...resources(1), disk: mib(1e9) } } };
+    expect(wrongMove({ running: wide, to: { pool: spot.id, bid: 'uncapped' } }, snapshot)).toMatch(
+      /whose machines it does not fit for want of disk \(1000000000 MiB needed, \d+ MiB there\)$/,
+    );
+  });
+});
+
+describe('of the moves that a plan keeps', () => {
+  const one = jobOf('j-one', { running: 1 }, { expectedRuntimeS: seconds(7200) });
+  const [stage] = one.spec.stages as [StageSpec];
+  const task = (id: string, over: Partial<Attempt> = {}, of: Partial<StageSpec> = {}): RunningTask =>
+    ({ attempt: runs(id, one, over), stage: { ...stage, ...of } }) as RunningTask;
+  const of = (asked: readonly RunningTask[], proposed: readonly Partial<Move>[]): readonly PlannedMove[] =>
+    movesOf(
+      { moves: asked.map((running, i) => ({ running, reason: `move ${i}`, to: 'spot' as const })) },
+      { worths: { groups: new Map(), ofRunning: () => ({}) as Worth }, snapshot: {} as Snapshot },
+      asked.map((running, i) => ({ attempt: running.attempt.id, running, ...proposed[i] }) as Move),
+    );
+  const saves = { checkpoint: { signal: 'SIGUSR2', graceS: seconds(10), everyS: null } } as const;
+
+  it('the first of one task stands, and an attempt that stops keeps the target it has', () => {
+    const twice = task('a0', {}, saves);
+    expect(of([twice, twice], []).map((m) => m.reason)).toEqual(['move 0']);
+    const copies = [task('a1', { number: 2, role: 'copy' }, saves), task('a0', {}, saves)];
+    expect(of(copies, []).map((m) => m.running.attempt.id)).toEqual(['a0']);
+    expect(of([task('a0', { state: 'stopping', goesTo: instanceId('i-2') }, saves)], [])).toEqual([]);
+  });
+
+  it('one of a task without a checkpoint stands only if its policy says that it may start again', () => {
+    const plain = task('a0', {}, { checkpoint: null });
+    expect(of([plain], [{}])).toEqual([]);
+    expect(of([plain], [{ restarts: false }])).toEqual([]);
+    expect(of([plain], [{ restarts: true }])).toHaveLength(1);
+  });
+
+  it('carries the dollars that its policy names', () => {
+    const [named] = of([task('a0', {}, saves)], [{ savedUsd: 0.5, riskUsd: 0.125 }]);
+    expect(named).toMatchObject({ savedUsd: 0.5, riskUsd: 0.125 });
+    const [silent] = of([task('a0', {}, saves)], [{}]);
+    expect([silent?.savedUsd, silent?.riskUsd]).toEqual([undefined, undefined]);
   });
 });
 

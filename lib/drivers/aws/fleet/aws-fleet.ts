@@ -244,7 +244,7 @@ export class AwsFleet implements Fleet {
   }
 
   async stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]> {
-    return sequentially(requests, async ({ instance, attempt, why }) => {
+    return sequentially(requests, async ({ instance, attempt, why, to }) => {
       const { inbox, hosts, clock } = this.#parts;
       const known = await inbox.record(instance);
       if (known === null || known.refused !== null) return gone(`there is no instance ${instance}`);
@@ -256,7 +256,7 @@ export class AwsFleet implements Fleet {
         instance,
         (r) => {
           const before = isUnknown ? fold(r, { is: 'ordered', attempt, saves: false, timeoutS: null }) : r;
-          return fold(before, { is: 'stop', attempt, why, atMs });
+          return fold(before, { is: 'stop', attempt, why, atMs, ...(to === undefined ? {} : { to }) });
         },
         known,
       );

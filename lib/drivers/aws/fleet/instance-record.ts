@@ -45,6 +45,8 @@ export interface AttemptRecord {
   readonly reportedKeptS: number;
   /** Reason of the stop request. The first one stays. */
   readonly stop: StopReason | null;
+  /** Instance on which its task goes on; absent: the stop is no move. */
+  readonly goesTo?: string;
   readonly isStopSent: boolean;
   readonly saves: boolean;
   readonly timeoutS: number | null;
@@ -141,7 +143,14 @@ export type Fact =
       readonly detail: string;
     }
   | { readonly is: 'kept'; readonly attempt: AttemptId; readonly atMs: number }
-  | { readonly is: 'stop'; readonly attempt: AttemptId; readonly why: StopReason; readonly atMs: number }
+  | {
+      readonly is: 'stop';
+      readonly attempt: AttemptId;
+      readonly why: StopReason;
+      readonly atMs: number;
+      /** Target of a move. */
+      readonly to?: InstanceId;
+    }
   | { readonly is: 'stop-sent'; readonly attempt: AttemptId }
   | { readonly is: 'release'; readonly atMs: number }
   | { readonly is: 'end-asked'; readonly atMs: number }
@@ -279,7 +288,9 @@ function foldAttempt(record: InstanceRecord, fact: AttemptFact): InstanceRecord 
       if (attempt.triedMs === null && attempt.task === null) {
         return neverRan(record, id, { ...fact, detail: 'stopped before it began' });
       }
-      return attempt.stop === null ? withAttempt(record, id, { ...attempt, stop: fact.why }) : record;
+      if (attempt.stop !== null) return record;
+      const move = fact.to === undefined ? {} : { goesTo: fact.to };
+      return withAttempt(record, id, { ...attempt, stop: fact.why, ...move });
     }
     case 'stop-sent':
       return attempt.isStopSent ? record : withAttempt(record, id, { ...attempt, isStopSent: true });
@@ -369,6 +380,8 @@ const usageOf = ({ usage }: TaskEnd): Usage | null =>
 function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {
   if (end.exitCode === SUPERSEDED_CODE) return 'superseded';
   if (attempt.timeoutS !== null && end.exitCode === TIMED_OUT_CODE) return 'timed-out';
+  // A move that its host did not outlive has not saved.
+  if (attempt.goesTo !== undefined && end.isHostGone) return 'interrupted';
   if (attempt.stop !== null) return attempt.stop;
   if (end.isHostGone) return 'interrupted';
   return end.isAsked ? 'preempted' : null;

@@ -98,6 +98,7 @@ function booked(rows: readonly LedgerRow[]): object[] {
     workUsd: sum(of, 'work'),
     wastedUsd: sum(of, 'wasted'),
     speculativeUsd: sum(of, 'speculative'),
+    movedUsd: sum(of, 'moved'),
     idleUsd: sum(of, 'idle'),
   }));
 }

@@ -79,7 +79,9 @@ export async function keptRows(parts: Parts, by: KeptSum): Promise<readonly Cost
 }
 
 const isTakenBack = (row: CostRow): boolean =>
-  [row.workUsd, row.wastedUsd, row.speculativeUsd, row.idleUsd, row.onDemandUsd, row.instanceHours].some((x) => x < 0);
+  [row.workUsd, row.wastedUsd, row.speculativeUsd, row.movedUsd, row.idleUsd, row.onDemandUsd, row.instanceHours].some(
+    (x) => x < 0,
+  );
 
 async function daysOf({ view, blobs }: Parts, by: KeptSum): Promise<readonly CostRow[]> {
   const docs = await Promise.all((await view.range({ pk: COSTS })).map((item) => blobs.valueOf<CostsDoc>(item)));

@@ -67,6 +67,19 @@ export const STEPS: readonly (readonly Upgrade[])[] = [
         ),
     },
   ],
+  [
+    // Since then sums of costs tell the time of moves apart. Rows of the ledger before call it work or wasted.
+    {
+      of: { pk: 'COSTS', sk: '', attribute: 'b' },
+      to: (sums) =>
+        Object.fromEntries(
+          Object.entries(sums).map(([by, rows]) => [
+            by,
+            (rows as readonly CostRow[]).map((row) => ({ ...row, movedUsd: 0 })),
+          ]),
+        ),
+    },
+  ],
 ];
 
 export const SCHEMA_VERSION = FIRST_VERSION + STEPS.length;

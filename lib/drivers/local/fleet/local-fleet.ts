@@ -312,11 +312,7 @@ class FileFleet implements LocalFleet {
   }
 
   async stop(requests: readonly StopRequest[]): Promise<readonly EffectOutcome[]> {
-    return requests.map((r) =>
-      attempted(() =>
-        this.#send(r.instance, { command: { do: 'stop', key: r.key, attempt: r.attempt, why: r.why }, closed: null }),
-      ),
-    );
+    return requests.map((r) => attempted(() => this.#send(r.instance, { command: stopCommand(r), closed: null })));
   }
 
   async release(requests: readonly ReleaseRequest[]): Promise<readonly EffectOutcome[]> {
@@ -516,6 +512,14 @@ function attempted(effect: () => EffectOutcome): EffectOutcome {
     return { status: 'failed', detail: messageOf(error) };
   }
 }
+
+const stopCommand = ({ key, attempt, why, to }: StopRequest): Command => ({
+  do: 'stop',
+  key,
+  attempt,
+  why,
+  ...(to === undefined ? {} : { to }),
+});
 
 function startCommand(r: StartRequest): Command {
   const { key, attempt, command, env, secrets, workdir, inputs, outputs, task } = r;

@@ -70,7 +70,14 @@ export type StartCommand = { readonly do: 'start' } & Pick<
   };
 export type Command =
   | StartCommand
-  | { readonly do: 'stop'; readonly key: string; readonly attempt: string; readonly why: StopReason }
+  | {
+      readonly do: 'stop';
+      readonly key: string;
+      readonly attempt: string;
+      readonly why: StopReason;
+      /** Target of a move; absent: none, also in orders of earlier versions. */
+      readonly to?: string;
+    }
   | { readonly do: 'release'; readonly key: string };
 
 /** The same in plain numbers and strings, as in JSON. */

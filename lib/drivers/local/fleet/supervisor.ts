@@ -50,6 +50,8 @@ interface Entry {
   /** Resolves once the end is in the journal; null while queued. */
   finished: Promise<void> | null;
   ended: boolean;
+  /** True if it stops to go on elsewhere. */
+  moves?: true;
 }
 
 class Supervisor {
@@ -286,7 +288,10 @@ class Supervisor {
         this.#journal.taken(command.key, command.attempt, null);
         const entry = this.#entries.get(command.attempt);
         if (entry === undefined) this.#stoppedBefore.set(command.attempt, command.why);
-        else if (!entry.ended) this.#stop(entry, command.why, this.#politely(entry, command.why));
+        else if (!entry.ended) {
+          if (command.to !== undefined) entry.moves = true;
+          this.#stop(entry, command.why, this.#politely(entry, command.why));
+        }
         return;
       }
       case 'release':
@@ -359,6 +364,7 @@ class Supervisor {
       kind: 'attempt-ended',
       attempt: entry.run.command.attempt,
       ...end,
+      stopped: this.#isCutShort(entry, end) ? 'interrupted' : end.stopped,
       atMs: this.#capped(end.atMs),
       keptS: this.#cappedKept(entry, end.keptS),
     });
@@ -368,6 +374,11 @@ class Supervisor {
     if (isDone || role === 'copy') removeFolder(entry.run.checkpointDir);
     // Nobody resumes the task.
     if (isDone && role === 'copy') removeFolder(layout.checkpoints(this.#dir, task));
+  }
+
+  /** A move that the market took before it had saved. */
+  #isCutShort({ moves }: Entry, { stopped, exitSignal }: TaskEnd): boolean {
+    return moves === true && stopped === 'preempted' && exitSignal === 'SIGKILL' && this.#state === 'warned';
   }
 
   /** Reasons of ours: the grace is the job's own. */

@@ -46,13 +46,15 @@ function forgetInstance(db: Database, id: string): void {
               sum(CASE WHEN kind <> 'idle' THEN 0.0
                        WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
                        WHEN time_ms > 0 THEN hours * (to_ms - from_ms) / time_ms ELSE 0.0 END),
-              sum(CASE kind WHEN 'speculative' THEN usd ELSE 0.0 END)
+              sum(CASE kind WHEN 'speculative' THEN usd ELSE 0.0 END),
+              sum(CASE kind WHEN 'moved' THEN usd ELSE 0.0 END)
        FROM ledger, life WHERE instance = ?1 GROUP BY 2
        ON CONFLICT (by, key) DO UPDATE SET
          work_usd = work_usd + excluded.work_usd, wasted_usd = wasted_usd + excluded.wasted_usd,
          idle_usd = idle_usd + excluded.idle_usd, on_demand_usd = on_demand_usd + excluded.on_demand_usd,
          hours = hours + excluded.hours, idle_hours = idle_hours + excluded.idle_hours,
-         speculative_usd = speculative_usd + excluded.speculative_usd`,
+         speculative_usd = speculative_usd + excluded.speculative_usd,
+         moved_usd = moved_usd + excluded.moved_usd`,
       id,
     );
   }

@@ -32,6 +32,7 @@ export function costsBy(db: Database, by: By): CostRow[] {
             sum(CASE kind WHEN 'work' THEN usd ELSE 0.0 END) AS workUsd,
             sum(CASE kind WHEN 'wasted' THEN usd ELSE 0.0 END) AS wastedUsd,
             sum(CASE kind WHEN 'speculative' THEN usd ELSE 0.0 END) AS speculativeUsd,
+            sum(CASE kind WHEN 'moved' THEN usd ELSE 0.0 END) AS movedUsd,
             sum(CASE kind WHEN 'idle' THEN usd ELSE 0.0 END) AS idleUsd,
             sum(CASE kind WHEN 'work' THEN on_demand_usd ELSE 0.0 END) AS onDemandUsd,
             sum(CASE WHEN on_demand > 0 THEN hours * on_demand_usd / on_demand
@@ -53,7 +54,7 @@ export function costsBy(db: Database, by: By): CostRow[] {
 /** Aged-out costs have lost their jobs, templates and callers. */
 function agedCosts(db: Database, by: By): CostRow[] {
   const sums = `sum(work_usd) AS workUsd, sum(wasted_usd) AS wastedUsd, sum(speculative_usd) AS speculativeUsd,
-    sum(idle_usd) AS idleUsd, sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours, sum(idle_hours) AS idleHours`;
+    sum(moved_usd) AS movedUsd, sum(idle_usd) AS idleUsd, sum(on_demand_usd) AS onDemandUsd, sum(hours) AS instanceHours, sum(idle_hours) AS idleHours`;
   const key = isKeptSum(by) ? 'key' : `'${AGED_OUT}'`;
   return db.all<CostRow>(
     `SELECT ${key} AS key, ${sums} FROM aged_costs WHERE by = ? GROUP BY 1`,

@@ -197,6 +197,11 @@ const SPECULATION = `
 ALTER TABLE aged_costs ADD COLUMN speculative_usd REAL NOT NULL DEFAULT 0;
 `;
 
+/** Aged-out cost of moves, which earlier versions called work or wasted. */
+const MOVES = `
+ALTER TABLE aged_costs ADD COLUMN moved_usd REAL NOT NULL DEFAULT 0;
+`;
+
 /** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
 export const MIGRATIONS: readonly string[] = [
   INITIAL,
@@ -207,4 +212,5 @@ export const MIGRATIONS: readonly string[] = [
   RELEASES,
   CALLERS,
   SPECULATION,
+  MOVES,
 ];

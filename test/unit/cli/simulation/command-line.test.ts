@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { commandOf } from '../../../../lib/cli/simulation/command-line.ts';
 
-const UNSAID = { windows: 1, seeds: 1, setup: 0, dir: '.ebb' };
+const UNSAID = { windows: 1, seeds: 1, setup: 0, migrationRate: 160, dir: '.ebb' };
 
 describe('the command line of a report', () => {
   it('has what decides, and nothing that was not said', () => {

@@ -12,6 +12,7 @@ const options = (over: Partial<SimulateOptions> = {}): SimulateOptions => ({
   windows: 1,
   seeds: 1,
   setup: 0,
+  migrationRate: 160,
   dir: '.ebb',
   ...over,
 });

@@ -9,10 +9,11 @@ import {
 } from '../../../../lib/drivers/aws/fleet/instance-record.ts';
 import { CANNOT_CLAIM, SUPERSEDED_CODE } from '../../../../lib/drivers/aws/fleet/entrypoint.ts';
 import type { Observation } from '../../../../lib/domain/observation.ts';
-import { attemptId } from '../../../../lib/kernel/ids.ts';
+import { attemptId, instanceId } from '../../../../lib/kernel/ids.ts';
 
 const T0 = Date.UTC(2026, 0, 5, 12);
 const at = (s: number): number => T0 + s * 1000;
+const ELSEWHERE = instanceId('i-2');
 
 /** An instance that was made, with tasks asked for: what is known before any event can come. */
 function begun(attempts: readonly number[]): InstanceRecord {
@@ -154,6 +155,12 @@ describe('what is reported of an instance', () => {
       stopped: null,
       exitSignal: 'SIGTERM',
       exitCode: null,
+    });
+    const leaves = fold(running, { is: 'stop', attempt: task.attempt, why: 'preempted', atMs: at(650), to: ELSEWHERE });
+    expect(last(fold(leaves, { ...task, end }))).toMatchObject({ stopped: 'preempted', exitSignal: 'SIGTERM' });
+    // The market was faster than the move.
+    expect(last(fold(leaves, { ...task, end: { ...end, isHostGone: true } }))).toMatchObject({
+      stopped: 'interrupted',
     });
     expect(last(fold(running, { ...task, end: { ...end, isHostGone: true } }))).toMatchObject({
       stopped: 'interrupted',

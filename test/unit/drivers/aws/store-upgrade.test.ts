@@ -72,8 +72,8 @@ const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'W
 /** New kinds that older code never reads: recorded when the version is raised next. */
 const LATER_KINDS: ReadonlySet<string> = new Set();
 
-/** Fields of answers that recordings have had since version 7, 8 and 9. */
-const LATER_FIELDS = ['idleHours', 'caller', 'speculativeUsd'];
+/** Fields of answers that recordings have had since version 7, 8, 9 and 10. */
+const LATER_FIELDS = ['idleHours', 'caller', 'speculativeUsd', 'movedUsd'];
 
 /** Answers of the world, as far as they were recorded. */
 async function answered(world: StoredWorld, answers: unknown): Promise<unknown> {

@@ -1,11 +1,15 @@
 import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
 import { scaling } from './acquire.ts';
+import { cheapestFit } from './cheapest-fit.ts';
 import { cheapestSpot } from './cheapest-spot.ts';
+import { AT_ON_DEMAND } from './on-demand-bids.ts';
 import { onDemandOnly } from './on-demand-only.ts';
 import { NEAR_S, priceCapacityOptimized } from './price-capacity-optimized.ts';
 import { releaseIdle } from './release.ts';
+import { stratusScaler } from './stratus.ts';
 import { stratusTributary } from './stratus-tributary.ts';
+import { supercloud } from './supercloud.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
 
@@ -45,5 +49,45 @@ export const SCALE = [
       asks: UNCAPPED,
     },
     scaling(priceCapacityOptimized, releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'stratus',
+      about: 'the group of tasks and the pool with the most constraining resource in use per dollar, by runtime bin',
+      source: 'Stratus, section 3.2.3',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(stratusScaler({ mostTasks: Infinity }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'stratus-alone',
+      about: 'the same with one task per instance',
+      source: 'Stratus, section 3.2.3; non-packing schedulers: section 3.1.2',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(stratusScaler({ mostTasks: 1 }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'supercloud',
+      about: 'the pool that holds the most of the most constrained resource per dollar, largest tasks first',
+      source: 'SuperCloud-Spot: Stratus, section 3.3.3',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(supercloud, releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'cheapest-fit',
+      about: 'for each task the cheapest instance on which it fits',
+      source: 'HotSpot: Stratus, section 3.1.2',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(cheapestFit, releaseIdle),
   ),
 ];

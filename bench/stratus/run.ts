@@ -11,10 +11,11 @@ import { simulate } from '../../lib/drivers/sim/simulation.ts';
 import type { Settled } from '../../lib/drivers/sim/collector.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
+import type { OwnPresets } from '../../lib/stages/registry.ts';
 import { deterministic } from '../../lib/policy/solver.ts';
 import type { JobColumns } from '../../lib/report/outcome.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
-import { earlierRuns } from '../default/runner.ts';
+import { earlierSuccesses } from './earlier.ts';
 import { billingOf } from './markets.ts';
 import { idealS, jobOf } from './work.ts';
 
@@ -30,6 +31,8 @@ export interface Setting {
   readonly windowS: number;
   readonly gapS: number;
   readonly seed: number;
+  /** Presets beside the shipped ones. */
+  readonly own: OwnPresets;
 }
 
 export interface Figures {
@@ -59,10 +62,10 @@ export async function runOf(
   jobs: readonly WorkloadJob[],
   { earlier, ...setting }: Setting & { readonly earlier: readonly WorkloadJob[] },
 ): Promise<Figures> {
-  const { trace, fromMs, windowS, seed } = setting;
+  const { trace, fromMs, windowS, seed, own } = setting;
   const began = performance.now();
   const solver = deterministic(highsSolver(), SOLVER_NODES);
-  const forecast = await forecastOf({ preset, dir: '.ebb', forecast: 'preset', presets: {} });
+  const forecast = await forecastOf({ preset, dir: '.ebb', forecast: 'preset', presets: own });
   const tally = new Tally();
   try {
     const result = await simulate({
@@ -72,7 +75,7 @@ export async function runOf(
       toMs: plus(fromMs, seconds(windowS + AFTER_S)),
       jobs,
       namesJobs: false,
-      deciders: decidersNamed(preset),
+      deciders: decidersNamed(preset, own),
       forecast,
       solver,
       config: schedulerConfig.parse({ billing: billingOf(trace), cyclePeriodS: CYCLE_S }),
@@ -80,7 +83,7 @@ export async function runOf(
       seed,
       minGapS: seconds(setting.gapS),
       setupS: ZERO_S,
-      earlier: earlierRuns({ earlier, fromMs }),
+      earlier: earlierSuccesses(earlier, fromMs),
       onSettled: tally.add,
     });
     const { totals, jobs: columns } = outcomeOf(result, { preset, seed, fromMs });

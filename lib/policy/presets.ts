@@ -90,7 +90,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
   'stratus-no-clearing': {
     about: 'tasks that end together share instances, bought for the group and type that use most per dollar; no moves',
     source: 'Stratus, sections 3.2.2 and 3.2.3; without clearing: section 3.4.2',
-    estimate: 'jvupredict',
+    estimate: 'jvupredict-tasks',
     value: 'strict-priority',
     appraise: 'by-price-at-on-demand',
     move: 'stay',
@@ -112,7 +112,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     about: 'one task per instance, the cheapest on which it fits',
     source: 'HotSpot: Stratus, sections 3.1.2 and 3.3.3',
     extends: 'stratus-no-clearing',
-    estimate: 'user-hint',
+    estimate: 'told',
     place: 'one-per-instance',
     scale: 'cheapest-fit',
   },

@@ -7,8 +7,8 @@ import type { AttemptEnded, LearningEvent } from '../../lib/policy/learner.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
 
 /**
- * Successes of earlier tasks as learners were told of them, each job by itself. The last success of a stage finds all of
- * its tasks counted.
+ * Successes of earlier tasks as learners were told of them, each job by itself. The last success of a stage finds all
+ * of its tasks counted.
  */
 export const earlierSuccesses = (jobs: readonly WorkloadJob[], atMs: EpochMs): readonly LearningEvent[] =>
   jobs.flatMap((given, n) => {

@@ -101,6 +101,13 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     speculate: 'none',
     scale: 'stratus',
   },
+  stratus: {
+    about: 'stratus-no-clearing whose little used instances are cleared',
+    source: 'Stratus, section 3.2',
+    extends: 'stratus-no-clearing',
+    move: 'clearing',
+    place: 'stratus-uncleared',
+  },
   'no-packing': {
     about: 'one task per instance, of the type that it uses most of per dollar',
     source: 'Stratus, section 3.1.2 (non-packing schedulers)',
@@ -109,10 +116,11 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     scale: 'stratus-alone',
   },
   hotspot: {
-    about: 'one task per instance, the cheapest on which it fits',
+    about: 'one task per instance, the cheapest on which it fits, now and while it runs',
     source: 'HotSpot: Stratus, sections 3.1.2 and 3.3.3',
     extends: 'stratus-no-clearing',
     estimate: 'told',
+    move: 'cheaper-instance',
     place: 'one-per-instance',
     scale: 'cheapest-fit',
   },
@@ -134,6 +142,12 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: 'Stratus, section 3.4.2',
     extends: 'supercloud-online',
     scale: 'stratus',
+  },
+  'supercloud-clearing': {
+    about: 'supercloud-scaler whose little used instances are cleared',
+    source: 'Stratus, section 3.4.2',
+    extends: 'supercloud-scaler',
+    move: 'cheaper-and-clearing',
   },
   'fleet-binpack': {
     about: 'the cheapest instance for each task, filled by the least free CPU: Spot Fleet lowestPrice with ECS binpack',

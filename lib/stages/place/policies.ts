@@ -4,6 +4,7 @@ import { dotProduct } from './dot-product.ts';
 import { firstFit } from './first-fit.ts';
 import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
+import { LEAVING, staying } from '../../policy/leaving.ts';
 import { stratusPack } from './stratus.ts';
 
 /** Placement of tasks on instances. */
@@ -16,6 +17,15 @@ export const PLACE = [
       source: 'Stratus, section 3.2.2',
     },
     stratusPack,
+  ),
+  policy(
+    'place',
+    {
+      name: 'stratus-uncleared',
+      about: 'the same, and nothing goes on instances that work is leaving',
+      source: 'Stratus, sections 3.2.2 and 3.2.4 (heuristic 2)',
+    },
+    (tasks, hosts, { memory }) => stratusPack(tasks, staying(hosts, memory.of(LEAVING))),
   ),
   policy('place', { name: 'first-fit', about: 'the first instance by name with room', source: 'baseline' }, firstFit),
   policy(

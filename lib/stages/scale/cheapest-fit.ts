@@ -4,7 +4,7 @@ import { dominantShare, fits } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import type { Acquire } from './acquire.ts';
 import { vcpusLeft } from './eligible.ts';
-import { pricedPools, type PricedPool } from './on-demand-bids.ts';
+import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
 import { purchasesOf, type Lot } from './purchases.ts';
 
 /**

@@ -3,7 +3,7 @@ import { policy } from '../../policy/policy.ts';
 import { scaling } from './acquire.ts';
 import { cheapestFit } from './cheapest-fit.ts';
 import { cheapestSpot } from './cheapest-spot.ts';
-import { AT_ON_DEMAND } from './on-demand-bids.ts';
+import { AT_ON_DEMAND } from '../../policy/on-demand-bids.ts';
 import { onDemandOnly } from './on-demand-only.ts';
 import { NEAR_S, priceCapacityOptimized } from './price-capacity-optimized.ts';
 import { releaseIdle } from './release.ts';

@@ -1,7 +1,7 @@
 import { capUsd } from '../../domain/pool.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Leftover } from '../../policy/contracts.ts';
-import type { PricedPool } from './on-demand-bids.ts';
+import type { PricedPool } from '../../policy/on-demand-bids.ts';
 
 /** Instances of one pool bought in one step. */
 export interface Lot {

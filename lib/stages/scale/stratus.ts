@@ -21,11 +21,13 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import { compareText } from '../../kernel/compare.ts';
+import { most, type Seconds } from '../../kernel/units.ts';
 import { KINDS } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
+import { isMoveGroup } from '../../policy/move-group.ts';
 import type { Acquire } from './acquire.ts';
 import { vcpusLeft } from './eligible.ts';
-import { pricedPools, type PricedPool } from './on-demand-bids.ts';
+import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
 import { withoutShortGangs, type Lot, type Run } from './purchases.ts';
 import { countOnTop, runtimeBin, taskClasses, type TaskClass } from './task-classes.ts';
 
@@ -35,10 +37,28 @@ export const stratusScaler =
   (input) => {
     const pools = pricedPools(input);
     const vcpus = vcpusLeft(input);
-    return withoutShortGangs(input.leftovers, (leftovers) =>
+    return withoutShortGangs(together(input.leftovers), (leftovers) =>
       new StratusScaler(taskClasses(leftovers), { pools, vcpus, mostTasks }).run(),
     );
   };
+
+/**
+ * Moves to one pool are of one running time, the longest: their instance was cleared for one that holds them all, and
+ * bins would buy several.
+ */
+function together(leftovers: readonly Leftover[]): readonly Leftover[] {
+  const longest = new Map<string, Seconds>();
+  const targetOf = ({ group }: Leftover): string => JSON.stringify(group.stage.constraints);
+  for (const l of leftovers) {
+    if (!isMoveGroup(l.group.id)) continue;
+    const target = targetOf(l);
+    longest.set(target, most(l.runtimeS, longest.get(target) ?? l.runtimeS));
+  }
+  if (longest.size === 0) return leftovers;
+  return leftovers.map((l) =>
+    isMoveGroup(l.group.id) ? { ...l, runtimeS: longest.get(targetOf(l)) ?? l.runtimeS } : l,
+  );
+}
 
 /** A pool with the bound of its scores. */
 interface Candidate {

@@ -12,7 +12,7 @@ import { mostConstrained } from '../../policy/most-constrained.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import type { Acquire } from './acquire.ts';
 import { vcpusLeft } from './eligible.ts';
-import { pricedPools, type PricedPool } from './on-demand-bids.ts';
+import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
 import { withoutShortGangs, type Lot, type Run } from './purchases.ts';
 import { countOnTop, taskClasses, type TaskClass } from './task-classes.ts';
 

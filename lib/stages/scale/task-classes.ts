@@ -3,7 +3,7 @@ import { compareText } from '../../kernel/compare.ts';
 import { raw } from '../../kernel/units.ts';
 import { KINDS, SLACK, vector } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
-import { allowedPools, type PricedPool } from './on-demand-bids.ts';
+import { allowedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
 
 /** Tasks with the same need, running time and constraints; tasks of a gang are a class of their own. */
 export interface TaskClass {

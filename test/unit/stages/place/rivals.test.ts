@@ -49,6 +49,8 @@ describe('binpack', () => {
   });
 });
 
+const anyContext: DecisionContext = { ...world({ pools: [] }), config: config(), offers: new Map() };
+
 describe('dot product', () => {
   it('takes the instance whose free resources are the most like the need', () => {
     // Capacity 4 vCPUs and 16 GiB each. Free: 4 and 4, or 2 and 16; the disk of both is free.
@@ -59,10 +61,10 @@ describe('dot product', () => {
     const hosts = [of('cpu', 4, 4), of('memory', 2, 16)];
     // 2 vCPUs and 1 GiB: 0.5 x 1 + 0.06 x 0.25 = 0.52 against 0.5 x 0.5 + 0.06 x 1 = 0.31.
     const busy = tasksOf({ id: 'busy', runtimeS: 1, need: resources(2, 1) });
-    expect(where(dotProduct(busy, hosts))).toEqual(['busy/0 on cpu']);
+    expect(where(dotProduct(busy, hosts, anyContext))).toEqual(['busy/0 on cpu']);
     // 1 vCPU and 4 GiB: 0.25 x 1 + 0.25 x 0.25 = 0.31 against 0.25 x 0.5 + 0.25 x 1 = 0.375.
     const large = tasksOf({ id: 'large', runtimeS: 1, need: resources(1, 4) });
-    expect(where(dotProduct(large, hosts))).toEqual(['large/0 on memory']);
+    expect(where(dotProduct(large, hosts, anyContext))).toEqual(['large/0 on memory']);
   });
 });
 

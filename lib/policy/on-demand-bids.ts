@@ -1,12 +1,12 @@
 /** Pools as schedulers see them that bid the on-demand price for spot (Stratus, sections 3.2.3 and 3.3.1). */
-import { compareText } from '../../kernel/compare.ts';
-import { raw, seconds } from '../../kernel/units.ts';
-import { brokenConstraint } from '../../domain/constraints.ts';
-import type { StageSpec } from '../../domain/job.ts';
-import { onDemandUsdOf, usdPerHourOf, vcpusOf, type Bid, type Pool } from '../../domain/pool.ts';
-import { vector } from '../../domain/resources.ts';
-import type { Asks } from '../../policy/asks.ts';
-import type { AcquireInput } from '../../policy/contracts.ts';
+import { compareText } from '../kernel/compare.ts';
+import { raw, seconds } from '../kernel/units.ts';
+import { brokenConstraint } from '../domain/constraints.ts';
+import type { StageSpec } from '../domain/job.ts';
+import { onDemandUsdOf, usdPerHourOf, vcpusOf, type Bid, type Pool } from '../domain/pool.ts';
+import { vector } from '../domain/resources.ts';
+import type { Asks } from './asks.ts';
+import type { SceneContext } from './contracts.ts';
 
 /** A pool open for purchases, with its bid, and its price and capacity as plain numbers. */
 export interface PricedPool {
@@ -34,7 +34,7 @@ export const AT_ON_DEMAND: Asks = {
  * Pools that sell now at their on-demand price or less, by id: a higher spot price would take the instance at once.
  * O(pools log pools).
  */
-export function pricedPools({ snapshot }: Pick<AcquireInput, 'snapshot'>): readonly PricedPool[] {
+export function pricedPools({ snapshot }: Pick<SceneContext, 'snapshot'>): readonly PricedPool[] {
   return snapshot.pools
     .flatMap(({ pool, quote, open }): PricedPool[] => {
       if (!open || quote === null) return [];

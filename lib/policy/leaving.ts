@@ -1,6 +1,6 @@
 /**
- * Instances that all of their work is leaving: a decision of the move stage that lasts several cycles. Packers that know
- * it give these instances no new work.
+ * Instances that all of their work is leaving: a decision of the move stage that lasts several cycles. Packers that
+ * know it give these instances no new work.
  * Lifecycle: kept in the memory of decisions. `forgetGone` in each decision, then `decide`. A restart forgets it: then
  * instances are judged anew, and may get work until they are.
  */

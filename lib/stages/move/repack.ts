@@ -1,6 +1,6 @@
 /**
- * Room for the few tasks of one instance on others. The packers of the place stage plan for a whole cycle and are chosen
- * by the preset; this looks for a host for each task before any of them is stopped.
+ * Room for the few tasks of one instance on others. The packers of the place stage plan for a whole cycle and are
+ * chosen by the preset; this looks for a host for each task before any of them is stopped.
  */
 import type { InstanceId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';

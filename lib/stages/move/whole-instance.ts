@@ -1,4 +1,4 @@
-/** Common rules of moves that empty an instance: all of its tasks go, none loses progress, and its instance is ready. */
+/** Common rules of moves that empty an instance: all of its tasks go, and none loses progress. */
 import { plus, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
@@ -54,7 +54,7 @@ export function movables({ snapshot, config }: DecisionContext, leftOf: LeftOf):
   });
 }
 
-/** The first pool that holds all tasks of the instance, at a lower price than its own. `byPrice`: the cheapest first. */
+/** The first pool that holds all tasks of the instance at a lower price than its own. `byPrice`: cheapest first. */
 export function cheaperPool({ view, need, usdPerHour }: Movable, byPrice: readonly PricedPool[]): PricedPool | null {
   const mayUse = ({ pool }: PricedPool): boolean =>
     pool.id !== view.pool.id &&

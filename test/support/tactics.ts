@@ -16,6 +16,15 @@ const SHIPPED = [
   'uniform-progress',
   'fleet',
   'spot-fleet',
+  'stratus-no-clearing',
+  'stratus',
+  'no-packing',
+  'hotspot',
+  'supercloud',
+  'supercloud-online',
+  'supercloud-scaler',
+  'supercloud-clearing',
+  'fleet-binpack',
 ] as const;
 type Shipped = (typeof SHIPPED)[number];
 

@@ -1,7 +1,7 @@
 /**
- * Instances that all of their work is leaving: a decision of the move stage that lasts several cycles. Packers that
- * know it give these instances no new work.
- * Lifecycle: kept in the memory of decisions. `forgetGone` in each decision, then `decide`. A restart forgets it: then
+ * Instances that all of their work is leaving. Packers that know it give these instances no new work.
+ * Lifecycle: kept in the memory of decisions. The move stage says in each decision which instances work is leaving now
+ * (`leavesNow`), or decides it for several cycles (`decide`, after `forgetGone`). A new process forgets the latter: then
  * instances are judged anew, and may get work until they are.
  */
 import type { InstanceId } from '../kernel/ids.ts';
@@ -20,9 +20,15 @@ export interface Leaving {
 
 class LeavingInstances {
   readonly #leaving = new Map<InstanceId, Leaving>();
+  #now: ReadonlySet<InstanceId> = new Set();
 
   has(id: InstanceId): boolean {
-    return this.#leaving.has(id);
+    return this.#leaving.has(id) || this.#now.has(id);
+  }
+
+  /** Replaces what the last decision said. */
+  leavesNow(ids: ReadonlySet<InstanceId>): void {
+    this.#now = ids;
   }
 
   /** The decision about an instance, while it holds. */

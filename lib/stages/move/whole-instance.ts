@@ -2,7 +2,7 @@
 import { plus, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
-import { usdPerHourOf } from '../../domain/pool.ts';
+import { usdPerHourOf, type Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, runningParts, type InstanceView, type Snapshot } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move, MovePolicy } from '../../policy/contracts.ts';
@@ -56,16 +56,16 @@ export function movables({ snapshot, config }: DecisionContext, leftOf: LeftOf):
 
 /** The first pool that holds all tasks of the instance at a lower price than its own. `byPrice`: cheapest first. */
 export function cheaperPool({ view, need, usdPerHour }: Movable, byPrice: readonly PricedPool[]): PricedPool | null {
-  const mayUse = ({ pool }: PricedPool): boolean =>
-    pool.id !== view.pool.id &&
-    fits(need, pool.type.capacity) &&
-    view.attempts.every((r) => brokenConstraint(r.stage.constraints, pool) === null);
   for (const of of byPrice) {
     if (of.usdPerHour >= usdPerHour) return null;
-    if (mayUse(of)) return of;
+    if (of.pool.id !== view.pool.id && holdsAll({ view, need }, of.pool)) return of;
   }
   return null;
 }
+
+/** True for a pool in which one instance has room for all tasks of this one, and that each of them may use. */
+export const holdsAll = ({ view, need }: Pick<Movable, 'view' | 'need'>, pool: Pool): boolean =>
+  fits(need, pool.type.capacity) && view.attempts.every((r) => brokenConstraint(r.stage.constraints, pool) === null);
 
 /** All tasks of an instance to one target. */
 export const allTo = (view: InstanceView, to: NonNullable<Leaving['to']>, reason: string): readonly Move[] =>

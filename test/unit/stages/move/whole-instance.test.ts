@@ -42,13 +42,23 @@ describe('moves to a cheaper instance', () => {
     expect(movesToCheaper(scene(pools, three))).toEqual([]);
   });
 
-  it('stay decided until the target had time to start, though the price comes back', () => {
+  it('are finished where the target is up already: its start-up is no cost any more', () => {
+    // From the example above without s: 0.12 t = 3.34, t = 27.8 s.
+    const empty = (state: 'starting' | 'ready'): HeldFacts => ({ ...on('i-2', small), state });
+    expect(told(movesToCheaper(scene(pools, [...held(30), empty('ready')], { afterS: 60 })))).toEqual([
+      `a -> ${small.id}`,
+    ]);
+    expect(movesToCheaper(scene(pools, [...held(20), empty('ready')], { afterS: 60 }))).toEqual([]);
+    // One empty instance serves one move: the other would have to buy.
+    const two = [...held(100), on('i-3', large, { name: 'b', leftS: 100 }), empty('ready')];
+    expect(told(movesToCheaper(scene(pools, two, { afterS: 60 })))).toEqual([`a -> ${small.id}`]);
+  });
+
+  it('keep new work off the instances that they leave, in the same decision', () => {
     const memory = new DecisionMemory();
-    expect(movesToCheaper(scene(pools, held(HOUR_S), { memory }))).toHaveLength(1);
-    const back = [view(large, 0.04), view(small, 0.05)];
-    expect(told(movesToCheaper(scene(back, held(HOUR_S), { memory, afterS: 60 })))).toEqual([`a -> ${small.id}`]);
-    // 160 s of the longest start-up and three cycles later.
-    expect(movesToCheaper(scene(back, held(HOUR_S), { memory, afterS: 341 }))).toEqual([]);
+    movesToCheaper(scene(pools, held(HOUR_S), { memory }));
+    expect(memory.of(LEAVING).has(instanceId('i-1'))).toBe(true);
+    movesToCheaper(scene([view(large, 0.04), view(small, 0.04)], held(HOUR_S), { memory }));
     expect(memory.of(LEAVING).has(instanceId('i-1'))).toBe(false);
   });
 

@@ -40,6 +40,7 @@ const PRESETS = [
   'supercloud-online',
   'supercloud-scaler',
   'supercloud-clearing',
+  'fargate',
   'ebbtide',
 ];
 const SWEPT = ['stratus-told', 'stratus-told-no-clearing'];

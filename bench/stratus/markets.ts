@@ -2,6 +2,7 @@
 import { epochMs, raw, type EpochMs } from '../../lib/kernel/units.ts';
 import { billingAt } from '../../lib/market/billing.ts';
 import type { SchedulerConfig } from '../../lib/domain/config.ts';
+import { withFargate } from '../../lib/market/fargate.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import { middlesIn, priceMarket, withPools } from '../default/markets.ts';
 
@@ -33,14 +34,14 @@ export const MARKETS: readonly PriceMarket[] = [
     name: '2016',
     about: 'spot and on-demand of m1, m3 and m4 types in 3 zones, 2016, billed by the hour',
     folder: 'spot-prices-us-east-1-2016',
-    open: async (data) => withPools(await priceMarket(data, '2016', true), isOneOf(M_OF_2016)),
+    open: async (data) => withFargate(withPools(await priceMarket(data, '2016', true), isOneOf(M_OF_2016))),
     machine: { vcpus: 40, memoryGiB: 160 },
   },
   {
     name: '2021',
     about: 'spot and on-demand of the six m4 types in 6 zones, 2021, billed by the second',
     folder: 'spot-prices-us-east-1-2021',
-    open: async (data) => withPools(await priceMarket(data, '2021', true), isOneOf(M4)),
+    open: async (data) => withFargate(withPools(await priceMarket(data, '2021', true), isOneOf(M4))),
     machine: LARGEST,
   },
   {
@@ -50,7 +51,7 @@ export const MARKETS: readonly PriceMarket[] = [
     open: async (data) => {
       const [zone] = (await priceMarket(data, '2021', true)).pools.map((p) => p.zone).sort();
       const inZone = (pool: MarketTrace['pools'][number]): boolean => pool.option === 'on-demand' && pool.zone === zone;
-      return withPools(await priceMarket(data, '2021', true), (p) => isOneOf(M4)(p) && inZone(p));
+      return withFargate(withPools(await priceMarket(data, '2021', true), (p) => isOneOf(M4)(p) && inZone(p)));
     },
     machine: LARGEST,
   },

@@ -1,8 +1,8 @@
 /**
  * Instances that all of their work is leaving. Packers that know it give these instances no new work.
- * Lifecycle: kept in the memory of decisions. The move stage says in each decision which instances work is leaving now
- * (`leavesNow`), or decides it for several cycles (`decide`, after `forgetGone`). A new process forgets the latter: then
- * instances are judged anew, and may get work until they are.
+ * Lifecycle: kept in the memory of decisions. The move stage says in each decision which instances work is leaving
+ * now (`leavesNow`), or decides it for several cycles (`decide`, after `forgetGone`). A new process forgets the latter:
+ * then instances are judged anew, and may get work until they are.
  */
 import type { InstanceId } from '../kernel/ids.ts';
 import { gt, type EpochMs } from '../kernel/units.ts';

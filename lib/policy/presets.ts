@@ -149,6 +149,15 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     extends: 'supercloud-scaler',
     move: 'cheaper-and-clearing',
   },
+  fargate: {
+    about: 'each task on AWS Fargate, in the smallest size that holds it; needs a market with Fargate',
+    source: 'Stratus, section 3.3.3 (AWS Fargate)',
+    extends: 'stratus-no-clearing',
+    estimate: 'told',
+    appraise: 'fargate',
+    place: 'one-per-instance',
+    scale: 'fargate',
+  },
   'fleet-binpack': {
     about: 'the cheapest instance for each task, filled by the least free CPU: Spot Fleet lowestPrice with ECS binpack',
     source: 'Stratus, section 3.3.3 (Spot Fleet + ECS)',

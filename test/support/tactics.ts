@@ -24,6 +24,7 @@ const SHIPPED = [
   'supercloud-online',
   'supercloud-scaler',
   'supercloud-clearing',
+  'fargate',
   'fleet-binpack',
 ] as const;
 type Shipped = (typeof SHIPPED)[number];

@@ -1,6 +1,8 @@
 import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
 import { scaling } from './acquire.ts';
+import { isFargate } from '../../domain/pool.ts';
+import type { AcquireInput } from '../../policy/contracts.ts';
 import { cheapestFit } from './cheapest-fit.ts';
 import { cheapestSpot } from './cheapest-spot.ts';
 import { AT_ON_DEMAND } from '../../policy/on-demand-bids.ts';
@@ -12,6 +14,11 @@ import { stratusTributary } from './stratus-tributary.ts';
 import { supercloud } from './supercloud.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
+
+const onlyFargate = (input: AcquireInput): AcquireInput => ({
+  ...input,
+  snapshot: { ...input.snapshot, pools: input.snapshot.pools.filter(({ pool }) => isFargate(pool)) },
+});
 
 /** Purchases and releases. Each policy releases empty instances at the end of their paid time. */
 export const SCALE = [
@@ -28,7 +35,12 @@ export const SCALE = [
   ),
   policy(
     'scale',
-    { name: 'on-demand', about: 'on-demand only', source: 'baseline', buys: ({ option }) => option !== 'spot' },
+    {
+      name: 'on-demand',
+      about: 'on-demand only',
+      source: 'baseline',
+      buys: (pool) => pool.option !== 'spot' && !isFargate(pool),
+    },
     scaling(onDemandOnly, releaseIdle),
   ),
   policy(
@@ -79,6 +91,16 @@ export const SCALE = [
       asks: AT_ON_DEMAND,
     },
     scaling(supercloud, releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'fargate',
+      about: 'for each task the cheapest size of AWS Fargate that holds it',
+      source: 'Stratus, section 3.3.3 (AWS Fargate)',
+      buys: () => true,
+    },
+    scaling((input) => cheapestFit(onlyFargate(input)), releaseIdle),
   ),
   policy(
     'scale',

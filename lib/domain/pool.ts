@@ -36,6 +36,10 @@ export const familyOf = (type: string): string => type.split('.', 1)[0] ?? type;
 /** True for `c5.metal` and `c7i.metal-24xl`. */
 export const isBareMetal = (type: string): boolean => type.split('.')[1]?.startsWith('metal') ?? false;
 
+/** Family of AWS Fargate's task sizes (lib/market/fargate.ts): no instances, so that no preset buys them unasked. */
+export const FARGATE = 'fargate';
+export const isFargate = ({ type }: Pick<Pool, 'type'>): boolean => type.family === FARGATE;
+
 /** Parts of an id whose pool record is unknown: an instance whose pool has left the market, or a stored row. */
 export function poolParts(id: PoolId): {
   readonly type: string;

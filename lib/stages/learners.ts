@@ -4,9 +4,11 @@ import { capacityLearner } from './capacity-learner.ts';
 import { latenessLearner } from '../policy/lateness-learner.ts';
 import { priceDriftLearner } from './price-drift-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
+import { taskAverageLearner } from './estimate/task-average-learner.ts';
 
 export const LEARNERS = {
   runtimes: runtimeLearner,
+  'task-averages': taskAverageLearner,
   capacity: capacityLearner,
   'price-drift': priceDriftLearner,
   lateness: latenessLearner,

@@ -4,7 +4,7 @@ import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
 import { nearestHint } from '../domain/nearest-name.ts';
 import { PRESET_SETTINGS } from '../domain/preset-settings.ts';
-import type { Pool } from '../domain/pool.ts';
+import { isFargate, type Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
@@ -184,7 +184,7 @@ function stagesOf(bound: readonly Guarded[], policyOf: (of: Guarded) => Bound): 
   const reusesSlots = policies.find((p) => p.stage === 'queue')?.reusesSlots === true;
   return {
     ...stages,
-    ...(buys && { buys, appraise: appraiseOnly(buys, stages.appraise) }),
+    ...(buys ? { buys, appraise: appraiseOnly(buys, stages.appraise) } : onInstances(stages)),
     ...(reusesSlots && { reusesSlots }),
   };
 }
@@ -195,6 +195,23 @@ const appraiseOnly = (buys: (pool: Pool) => boolean, appraise: AppraisePolicy): 
     const { snapshot } = context;
     return { ...context, snapshot: { ...snapshot, pools: snapshot.pools.filter(({ pool }) => buys(pool)) } };
   });
+
+/**
+ * Stages of a preset that does not say where it buys: it sees no AWS Fargate, whose pools a market may have beside
+ * instances. O(pools) for each decision.
+ */
+function onInstances({ appraise, move, scale }: Stages<Solver>): Pick<Stages<Solver>, 'appraise' | 'move' | 'scale'> {
+  const withoutFargate = <C extends SceneContext>(context: C): C => {
+    const { snapshot } = context;
+    if (!snapshot.pools.some(({ pool }) => isFargate(pool))) return context;
+    return { ...context, snapshot: { ...snapshot, pools: snapshot.pools.filter(({ pool }) => !isFargate(pool)) } };
+  };
+  return {
+    appraise: withContext('appraise', appraise, withoutFargate),
+    move: withContext('move', move, withoutFargate),
+    scale: withContext('scale', scale, withoutFargate),
+  };
+}
 
 /**
  * Resolved setting `forecast` of a preset: `history`, `by-regime`, `model` or a version. Throws `usage` for an unknown

@@ -16,6 +16,16 @@ const SHIPPED = [
   'uniform-progress',
   'fleet',
   'spot-fleet',
+  'stratus-no-clearing',
+  'stratus',
+  'no-packing',
+  'hotspot',
+  'supercloud',
+  'supercloud-online',
+  'supercloud-scaler',
+  'supercloud-clearing',
+  'fargate',
+  'fleet-binpack',
 ] as const;
 type Shipped = (typeof SHIPPED)[number];
 

@@ -4,7 +4,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import type { ConsideredOffer } from '../../domain/plan.ts';
-import { usdPerHourOf, type Bid, type PoolView } from '../../domain/pool.ts';
+import { isFargate, usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { dominantShare, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
@@ -20,6 +20,9 @@ interface PricedPool {
   readonly share: number;
 }
 
+/** Why a pool is out of the question, whatever the task; null: it is not. */
+type Excludes = (pool: Pool) => string | null;
+
 interface PricedPools {
   /** Lowest price of an instance first. */
   readonly byPrice: readonly PricedPool[];
@@ -31,34 +34,53 @@ interface PricedPools {
  * prices. Pools whose instances take tasks are always among the offers. Soft constraints are unknown to a fleet.
  * O(classes of need and constraints x pools log pools + groups x offers).
  */
-export const appraiseByPrice: AppraisePolicy = (context) => {
+export const appraiseByPrice: AppraisePolicy = (context) => byPriceAt(() => 'uncapped', context);
+
+/** The same with bids at the on-demand price, for schedulers that pay no more (Stratus, section 3.2.3). */
+export const appraiseByPriceAtOnDemand: AppraisePolicy = (context) =>
+  byPriceAt(({ option, onDemandUsdPerHour }) => (option === 'spot' ? onDemandUsdPerHour : 'uncapped'), context);
+
+/** The same of AWS Fargate alone. A market without it has no offers, and explanations say so. */
+export const appraiseFargate: AppraisePolicy = (context) =>
+  byPriceAt(
+    () => 'uncapped',
+    context,
+    (pool) => (isFargate(pool) ? null : 'AWS Fargate alone'),
+  );
+
+function byPriceAt(
+  bidOf: (pool: Pool) => Bid,
+  context: AppraiseContext,
+  excludes: Excludes = () => null,
+): ReturnType<AppraisePolicy> {
   const classes = new Map<string, PricedPools>();
   const result = new Map<GroupId, GroupOffers>();
   for (const group of context.snapshot.groups) {
     const key = `${vector(group.need).join(',')} ${JSON.stringify(group.stage.constraints)}`;
     let pools = classes.get(key);
-    if (pools === undefined) classes.set(key, (pools = pricedPools(group, context)));
+    if (pools === undefined) classes.set(key, (pools = pricedPools(group, { bidOf, excludes }, context)));
     const offers = offersOf(group, pools, context);
     if (offers !== null) result.set(group.id, offers);
   }
   return result;
-};
+}
 
 function pricedPools(
   { need, stage }: Pick<PendingGroup, 'need' | 'stage'>,
+  { bidOf, excludes }: { readonly bidOf: (pool: Pool) => Bid; readonly excludes: Excludes },
   { snapshot }: AppraiseContext,
 ): PricedPools {
   const held = instanceParts(snapshot).takingTasks;
   const excluded = new Map<string, number>();
   const priced = snapshot.pools.flatMap((view): PricedPool[] => {
-    const why = exclusion(view, { need, stage, isHeld: held.has(view.pool.id) });
+    const why = excludes(view.pool) ?? exclusion(view, { need, stage, isHeld: held.has(view.pool.id) });
     if (why !== null) {
       excluded.set(why, (excluded.get(why) ?? 0) + 1);
       return [];
     }
     const { pool, quote } = view;
     const share = dominantShare(need, pool.type.capacity);
-    return [{ view, bid: 'uncapped', usdPerHour: usdPerHourOf(pool, quote), share }];
+    return [{ view, bid: bidOf(pool), usdPerHour: usdPerHourOf(pool, quote), share }];
   });
   return {
     byPrice: priced.sort((a, b) => a.usdPerHour - b.usdPerHour || (a.view.pool.id < b.view.pool.id ? -1 : 1)),

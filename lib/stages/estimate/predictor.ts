@@ -20,14 +20,16 @@ const FEATURES = new FeatureSet(PAPER_FEATURES);
  * O(features x bins): a few microseconds and about ten.
  */
 export class JvuPredict implements RuntimeHistory {
-  readonly prefix = HISTORY_PREFIX;
+  readonly prefix: string;
   readonly #maxFeatureValues: number;
   #histories = new Histories();
   #values: FeatureValues;
   /** Forecasts by slot until the slot learns: within a cycle many tasks ask the same. */
   readonly #forecasts = new Map<number, HistoryForecast>();
 
-  constructor(options: { readonly maxFeatureValues?: number } = {}) {
+  /** `prefix`: beginning of its rows. */
+  constructor(options: { readonly maxFeatureValues?: number; readonly prefix?: string } = {}) {
+    this.prefix = options.prefix ?? HISTORY_PREFIX;
     this.#maxFeatureValues = options.maxFeatureValues ?? DEFAULT_MAX_FEATURE_VALUES;
     this.#values = this.#open();
   }

@@ -8,12 +8,13 @@ import type { GroupId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import { workKeptS, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
+import { workKeptS, type PendingGroup, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import { begunBy } from '../../domain/work-to-do.ts';
 import {
   withOffers,
   type AppraisedMoves,
   type BeginInput,
+  type DecisionContext,
   type GroupOffers,
   type PlannedMove,
 } from '../../policy/contracts.ts';
@@ -21,7 +22,13 @@ import { moveGroup } from '../../policy/move-group.ts';
 import { keepsProgress } from './own-stops.ts';
 import { pendingAgain } from '../../policy/pending-again.ts';
 
-export function begin({ moves, value, appraise, offers: _, ...context }: BeginInput): AppraisedMoves {
+export const begin = (input: BeginInput): AppraisedMoves => beginIf(keepsProgress, input);
+
+/** The same where `mayStop` bounds our own stops of a task. */
+export function beginIf(
+  mayStop: (running: RunningTask, context: DecisionContext) => boolean,
+  { moves, value, appraise, offers: given, ...context }: BeginInput,
+): AppraisedMoves {
   if (moves.length === 0) return { moves, worths: new Map(), groups: new Map(), offers: new Map() };
   const { snapshot, config } = context;
   const groups = new Map(moves.map((m) => [moveGroup(m), groupToMove(m, snapshot.nowMs)]));
@@ -35,7 +42,7 @@ export function begin({ moves, value, appraise, offers: _, ...context }: BeginIn
     if (of !== undefined) offers.set(moveGroup(m), withOffers(of, offersFor(m, of.offers, config)));
   }
   const begins = (m: PlannedMove): boolean =>
-    keepsProgress(m.running, context) &&
+    mayStop(m.running, { ...context, offers: given }) &&
     (m.to !== undefined || !m.toSpot || (offers.get(moveGroup(m))?.offers ?? []).length > 0);
   return { moves: moves.filter(begins), worths, groups, offers };
 }

@@ -1,7 +1,11 @@
 import type { Bid, Pool } from '../../domain/pool.ts';
 import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
+import { movesToCheaper } from './cheaper-instance.ts';
+import { clearing, clearingAndCheaper } from './clearing.ts';
 import { guarded, guardedAndReturning, guardedAndUniform, staying } from './moves.ts';
+import { byDotProduct, byRuntimeBin } from './repack.ts';
+import { movingWhole } from './whole-instance.ts';
 
 /** Any horizon, because the time at risk is the running time. */
 const GUARD = { held: true, horizon: 'any', prices: true } satisfies Asks;
@@ -29,6 +33,33 @@ export const MOVE = [
       asks: GUARD,
     },
     guardedAndUniform,
+  ),
+  policy(
+    'move',
+    {
+      name: 'clearing',
+      about: 'all work leaves an instance that is used to less than half for long',
+      source: 'Stratus, section 3.2.4 (heuristic 2)',
+    },
+    movingWhole(clearing(byRuntimeBin)),
+  ),
+  policy(
+    'move',
+    {
+      name: 'cheaper-instance',
+      about: 'all work leaves an instance for a cheaper one that holds it, once that pays',
+      source: 'HotSpot: Stratus, sections 3.1.2 and 3.3.3',
+    },
+    movingWhole(movesToCheaper),
+  ),
+  policy(
+    'move',
+    {
+      name: 'cheaper-and-clearing',
+      about: 'both, with room found by dot product',
+      source: 'Stratus, section 3.4.2',
+    },
+    movingWhole(clearingAndCheaper(byDotProduct)),
   ),
   policy('move', { name: 'stay', about: 'work stays where it began', source: 'baseline' }, staying),
 ];

@@ -1,4 +1,5 @@
 import { policy } from '../../policy/policy.ts';
+import { anywhere } from './anywhere.ts';
 import { orderBy } from './starts.ts';
 
 /** Order of starts on the room there is. */
@@ -20,5 +21,14 @@ export const ORDER = [
       source: 'baseline',
     },
     orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false }),
+  ),
+  policy(
+    'order',
+    {
+      name: 'anywhere',
+      about: 'all starts in one packing, on any instance that the constraints allow',
+      source: 'Stratus, section 3.2.2',
+    },
+    anywhere,
   ),
 ];

@@ -1,6 +1,10 @@
 import { policy } from '../../policy/policy.ts';
+import { binpack } from './binpack.ts';
+import { dotProduct } from './dot-product.ts';
 import { firstFit } from './first-fit.ts';
+import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
+import { LEAVING, staying } from '../../policy/leaving.ts';
 import { stratusPack } from './stratus.ts';
 
 /** Placement of tasks on instances. */
@@ -14,6 +18,15 @@ export const PLACE = [
     },
     stratusPack,
   ),
+  policy(
+    'place',
+    {
+      name: 'stratus-uncleared',
+      about: 'the same, and nothing goes on instances that work is leaving',
+      source: 'Stratus, sections 3.2.2 and 3.2.4 (heuristic 2)',
+    },
+    (tasks, hosts, { memory }) => stratusPack(tasks, staying(hosts, memory.of(LEAVING))),
+  ),
   policy('place', { name: 'first-fit', about: 'the first instance by name with room', source: 'baseline' }, firstFit),
   policy(
     'place',
@@ -23,5 +36,41 @@ export const PLACE = [
       source: 'baseline: fleets that scale by tasks',
     },
     onePerInstance,
+  ),
+  policy(
+    'place',
+    {
+      name: 'binpack-cpu',
+      about: 'the instance with the least free CPU on which the task fits',
+      source: 'Amazon ECS, placement strategy `binpack`; Stratus, section 3.1.1',
+    },
+    binpack('cpu'),
+  ),
+  policy(
+    'place',
+    {
+      name: 'binpack-memory',
+      about: 'the instance with the least free memory on which the task fits',
+      source: 'Amazon ECS, placement strategy `binpack`; Stratus, section 3.1.1',
+    },
+    binpack('memory'),
+  ),
+  policy(
+    'place',
+    {
+      name: 'dot-product',
+      about: 'the instance whose free resources are the most like the need',
+      source: 'Stratus, section 3.4.2 (on-line vector bin packing)',
+    },
+    dotProduct,
+  ),
+  policy(
+    'place',
+    {
+      name: 'fresh-instances',
+      about: 'only instances that were bought for the task and run nothing yet; the largest tasks first',
+      source: 'SuperCloud-Spot: Stratus, section 3.3.3',
+    },
+    freshInstances,
   ),
 ];

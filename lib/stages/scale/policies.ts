@@ -1,13 +1,24 @@
 import type { Asks } from '../../policy/asks.ts';
 import { policy } from '../../policy/policy.ts';
 import { scaling } from './acquire.ts';
+import { isFargate } from '../../domain/pool.ts';
+import type { AcquireInput } from '../../policy/contracts.ts';
+import { cheapestFit } from './cheapest-fit.ts';
 import { cheapestSpot } from './cheapest-spot.ts';
+import { AT_ON_DEMAND } from '../../policy/on-demand-bids.ts';
 import { onDemandOnly } from './on-demand-only.ts';
 import { NEAR_S, priceCapacityOptimized } from './price-capacity-optimized.ts';
 import { releaseIdle } from './release.ts';
+import { stratusScaler } from './stratus.ts';
 import { stratusTributary } from './stratus-tributary.ts';
+import { supercloud } from './supercloud.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
+
+const onlyFargate = (input: AcquireInput): AcquireInput => ({
+  ...input,
+  snapshot: { ...input.snapshot, pools: input.snapshot.pools.filter(({ pool }) => isFargate(pool)) },
+});
 
 /** Purchases and releases. Each policy releases empty instances at the end of their paid time. */
 export const SCALE = [
@@ -24,7 +35,12 @@ export const SCALE = [
   ),
   policy(
     'scale',
-    { name: 'on-demand', about: 'on-demand only', source: 'baseline', buys: ({ option }) => option !== 'spot' },
+    {
+      name: 'on-demand',
+      about: 'on-demand only',
+      source: 'baseline',
+      buys: (pool) => pool.option !== 'spot' && !isFargate(pool),
+    },
     scaling(onDemandOnly, releaseIdle),
   ),
   policy(
@@ -45,5 +61,55 @@ export const SCALE = [
       asks: UNCAPPED,
     },
     scaling(priceCapacityOptimized, releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'stratus',
+      about: 'the group of tasks and the pool with the most constraining resource in use per dollar, by runtime bin',
+      source: 'Stratus, section 3.2.3',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(stratusScaler({ mostTasks: Infinity }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'stratus-alone',
+      about: 'the same with one task per instance',
+      source: 'Stratus, section 3.2.3; non-packing schedulers: section 3.1.2',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(stratusScaler({ mostTasks: 1 }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'supercloud',
+      about: 'the pool that holds the most of the most constrained resource per dollar, largest tasks first',
+      source: 'SuperCloud-Spot: Stratus, section 3.3.3',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(supercloud, releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'fargate',
+      about: 'for each task the cheapest size of AWS Fargate that holds it',
+      source: 'Stratus, section 3.3.3 (AWS Fargate)',
+      buys: () => true,
+    },
+    scaling((input) => cheapestFit(onlyFargate(input)), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'cheapest-fit',
+      about: 'for each task the cheapest instance on which it fits',
+      source: 'HotSpot: Stratus, section 3.1.2',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(cheapestFit, releaseIdle),
   ),
 ];

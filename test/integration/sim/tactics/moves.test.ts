@@ -82,7 +82,17 @@ describeTactic({
     );
     return way(run, 'outlasting').join() === 'spot interrupted,on-demand preempted,spot succeeded';
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'uniform-progress'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'uniform-progress',
+    'hotspot',
+    'supercloud',
+    'supercloud-online',
+    'supercloud-scaler',
+    'supercloud-clearing',
+  ],
   mixed: [
     without('work that stays', { move: 'stay' }),
     without('the guard alone', { move: 'guard' }),

@@ -36,7 +36,24 @@ describeTactic({
     const jobs = [simulatedJob('plain', 0, [2 * HOUR_S], { stage })];
     return (await runOf({ jobs, trace: zones({}) }, deciders)).bought.some((b) => b.option === 'spot');
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress', 'fleet', 'spot-fleet'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'spot-greedy',
+    'uniform-progress',
+    'fleet',
+    'spot-fleet',
+    'stratus-no-clearing',
+    'stratus',
+    'no-packing',
+    'hotspot',
+    'supercloud',
+    'supercloud-online',
+    'supercloud-scaler',
+    'supercloud-clearing',
+    'fleet-binpack',
+  ],
   mixed: [
     without('offers that are not spot', { appraise: 'without-spot' }),
     bringing('on-demand with spot', { extends: 'on-demand', appraise: 'cost-and-risk', scale: 'stratus-tributary' }),

@@ -47,7 +47,7 @@ describeTactic({
     const run = await runOf({ jobs, trace: zones({}), config: { billing: 'per-hour' } }, deciders);
     return staysOf(run, 'later')[0]?.option === 'spot';
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress'],
+  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress', 'supercloud'],
   mixed: [
     without('starts as packed', { order: 'as-packed' }),
     bringing('a fleet that keeps to the option', { extends: 'fleet', order: 'urgent-first' }),
@@ -61,7 +61,22 @@ describeTactic({
     const jobs = [simulatedJob('wide', 0, new Array<number>(6).fill(600), { stage: timed(1, 600) })];
     return (await runOf({ jobs, trace: zones({}) }, deciders)).bought.length === 2;
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'spot-fleet'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'on-demand',
+    'spot-greedy',
+    'uniform-progress',
+    'spot-fleet',
+    'stratus-no-clearing',
+    'stratus',
+    'supercloud',
+    'supercloud-online',
+    'supercloud-scaler',
+    'supercloud-clearing',
+    'fleet-binpack',
+  ],
   mixed: [
     without('one task per instance', { place: 'one-per-instance' }),
     // Who buys an instance for each task has no use for a packer.
@@ -87,7 +102,16 @@ describeTactic({
     };
     return beside('long', 'hours') && beside('short', 'minutes');
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'on-demand',
+    'spot-greedy',
+    'uniform-progress',
+    'stratus-no-clearing',
+    'stratus',
+  ],
   mixed: [
     without('the first instance that has room', { place: 'first-fit' }),
     bringing('a spot fleet that packs by time', { extends: 'spot-fleet', place: 'stratus' }),

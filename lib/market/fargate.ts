@@ -1,0 +1,96 @@
+/**
+ * AWS Fargate as pools of a market: each valid size of a task is an instance type `fargate.CPUxMEMORY`, in ECS units of
+ * CPU (1024 are a vCPU) and MiB, bought on demand. A task pays for its size, not for what it uses. Only the preset
+ * `fargate` buys these (FARGATE in lib/domain/pool.ts). Storage up to 20 GB is free and is all that a task has.
+ */
+import { mib, milliCpu, raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
+import { FARGATE, poolKey, type InstanceType, type Pool } from '../domain/pool.ts';
+import type { MarketTrace } from './trace.ts';
+
+/** Prices of Linux on x86 in us-east-1, per hour. */
+interface PriceList {
+  readonly sinceMs: number;
+  readonly usdPerVcpu: number;
+  readonly usdPerGb: number;
+}
+
+/**
+ * AWS News Blog, "Introducing AWS Fargate", 29 November 2017; AWS Compute Blog, "AWS Fargate Price Reduction", 7
+ * January 2019. The latter prices are those of https://aws.amazon.com/fargate/pricing/ in June 2026.
+ */
+const PRICE_LISTS: readonly PriceList[] = [
+  { sinceMs: Date.UTC(2019, 0, 7), usdPerVcpu: 0.04048, usdPerGb: 0.004445 },
+  { sinceMs: Date.UTC(2017, 10, 29), usdPerVcpu: 0.0506, usdPerGb: 0.0127 },
+];
+
+const GB = 1024;
+/**
+ * Memory that goes with each CPU size: from, to and step in GB (Amazon ECS Developer Guide, "Fargate task definition
+ * considerations", June 2026).
+ */
+const SIZES: readonly (readonly [cpu: number, fromGb: number, toGb: number, stepGb: number])[] = [
+  [256, 0.5, 0.5, 1],
+  [256, 1, 2, 1],
+  [512, 1, 4, 1],
+  [1024, 2, 8, 1],
+  [2048, 4, 16, 1],
+  [4096, 8, 30, 1],
+  [8192, 16, 60, 4],
+  [16384, 32, 120, 8],
+];
+const STORAGE_MIB = Math.floor(20e9 / 2 ** 20);
+
+/** The valid sizes, smallest CPU first. */
+const fargateTypes = (): readonly InstanceType[] =>
+  SIZES.flatMap(([cpu, fromGb, toGb, stepGb]) =>
+    Array.from({ length: Math.floor((toGb - fromGb) / stepGb) + 1 }, (_, i) => {
+      const memory = (fromGb + i * stepGb) * GB;
+      return {
+        name: `${FARGATE}.${cpu}x${memory}`,
+        family: FARGATE,
+        generation: 0,
+        arch: 'x86_64',
+        capacity: { cpu: milliCpu((cpu * 1000) / 1024), memory: mib(memory), gpus: 0, disk: mib(STORAGE_MIB) },
+      } satisfies InstanceType;
+    }),
+  );
+
+/** The price list in force; before the first one, the first one. */
+const pricesAt = (at: EpochMs): PriceList =>
+  PRICE_LISTS.find((list) => list.sinceMs <= raw(at)) ?? (PRICE_LISTS.at(-1) as PriceList);
+
+/** Pools of a zone, priced at that time. */
+export function fargatePools(zone: string, at: EpochMs): readonly Pool[] {
+  const { usdPerVcpu, usdPerGb } = pricesAt(at);
+  return fargateTypes().map((type) => {
+    const usd = (usdPerVcpu * raw(type.capacity.cpu)) / 1000 + (usdPerGb * raw(type.capacity.memory)) / GB;
+    return {
+      id: poolKey(type.name, zone, 'on-demand'),
+      type,
+      zone,
+      option: 'on-demand',
+      // Published to the millionth of a dollar.
+      onDemandUsdPerHour: usdPerHour(Math.round(usd * 1e6) / 1e6),
+    };
+  });
+}
+
+/** The market with Fargate in the first of its zones, priced as at its begin. */
+export function withFargate(trace: MarketTrace): MarketTrace {
+  const [zone] = trace.pools.map((p) => p.zone).sort();
+  if (zone === undefined) return trace;
+  const added = new Map(fargatePools(zone, trace.startMs).map((pool) => [pool.id, pool]));
+  return {
+    name: trace.name,
+    startMs: trace.startMs,
+    endMs: trace.endMs,
+    ...(trace.isUnbroken === undefined ? {} : { isUnbroken: trace.isUnbroken }),
+    pools: [...trace.pools, ...added.values()],
+    prices: (id) => {
+      const pool = added.get(id);
+      if (pool === undefined) return trace.prices(id);
+      return { atMs: Float64Array.of(raw(trace.startMs)), usdPerHour: Float64Array.of(raw(pool.onDemandUsdPerHour)) };
+    },
+    availability: (id) => (added.has(id) ? null : trace.availability(id)),
+  };
+}

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { nearestHint, nearestName } from '../domain/nearest-name.ts';
 import type { Arch } from '../domain/pool.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
+import { expectInstances } from '../market/fargate.ts';
 import { presetNamed } from '../stages/registry.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 import { vcpusIn } from '../kernel/units.ts';
@@ -226,7 +227,7 @@ function scheduling({ preset, settings }: DeploymentConfig): Issue[] {
 function ofPresets(preset: string, own: SchedulerConfig['presets']): Issue[] {
   return [preset, ...Object.keys(own)].flatMap((name, i): Issue[] => {
     try {
-      presetNamed(name, own);
+      expectInstances(name, presetNamed(name, own).stages);
       return [];
     } catch (error) {
       if (!(error instanceof EbbError)) throw error;

@@ -3,7 +3,8 @@
  * CPU (1024 are a vCPU) and MiB, bought on demand. A task pays for its size, not for what it uses. Only the preset
  * `fargate` buys these (FARGATE in lib/domain/pool.ts). Storage up to 20 GB is free and is all that a task has.
  */
-import { mib, milliCpu, raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
+import { EbbError } from '../kernel/errors.ts';
+import { epochMs, mib, milliCpu, raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { FARGATE, poolKey, type InstanceType, type Pool } from '../domain/pool.ts';
 import type { MarketTrace } from './trace.ts';
 
@@ -75,6 +76,25 @@ export function fargatePools(zone: string, at: EpochMs): readonly Pool[] {
   });
 }
 
+/** True if it buys Fargate's sizes and no instances: it needs a market with Fargate. */
+export function buysFargateAlone({ buys }: { readonly buys?: (pool: Pool) => boolean }): boolean {
+  const [size] = fargatePools('us-east-1a', epochMs(0));
+  if (buys === undefined || size === undefined || !buys(size)) return false;
+  const instance: Pool = { ...size, type: { ...size.type, name: 'm5.large', family: 'm5', generation: 5 } };
+  return !(['on-demand', 'spot', 'reserved'] as const).some((option) => buys({ ...instance, option }));
+}
+
+/** Throws `usage` for a preset that buys Fargate alone, where there are instances only. */
+export function expectInstances(preset: string, stages: Parameters<typeof buysFargateAlone>[0]): void {
+  if (!buysFargateAlone(stages)) return;
+  throw new EbbError('usage', {
+    what: `the preset ${preset} buys AWS Fargate, which only simulations have`,
+    got: preset,
+    allowed: 'presets that buy instances; `ebb config --presets` lists them',
+    next: `choose another preset, or try ${preset} with \`ebb simulate --preset ${preset}\``,
+  });
+}
+
 /** The market with Fargate in the first of its zones, priced as at its begin. */
 export function withFargate(trace: MarketTrace): MarketTrace {
   const [zone] = trace.pools.map((p) => p.zone).sort();
@@ -94,3 +114,7 @@ export function withFargate(trace: MarketTrace): MarketTrace {
     availability: (id) => (added.has(id) ? null : trace.availability(id)),
   };
 }
+
+/** The market that a preset needs: one with Fargate where it buys nothing else. */
+export const marketOfPreset = (trace: MarketTrace, stages: Parameters<typeof buysFargateAlone>[0]): MarketTrace =>
+  buysFargateAlone(stages) ? withFargate(trace) : trace;

@@ -187,7 +187,7 @@ export async function factsOf(
     }
     if (e.type === 'instance-interrupted' || e.type === 'instance-warned' || e.type === 'instance-failed')
       taken.add(data.instance ?? '');
-    if (e.type === 'attempt-preempted') {
+    if (e.type === 'attempt-preempted' || e.type === 'attempt-moved') {
       preempted++;
       preemptedLostS += Math.max(
         0,

@@ -2,6 +2,7 @@ import { schedulerConfig, type SchedulerConfig } from '../../lib/domain/config.t
 import { poolParts } from '../../lib/domain/pool.ts';
 import { poolId, type JobId } from '../../lib/kernel/ids.ts';
 import { epochMs, raw, seconds } from '../../lib/kernel/units.ts';
+import { marketOfPreset } from '../../lib/market/fargate.ts';
 import { traceOf, type SpotMarket } from '../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../lib/market/trace.ts';
 import { replayMarket } from '../../lib/drivers/local/market/replay.ts';
@@ -56,7 +57,7 @@ export interface Stay {
   readonly zone: string;
   readonly fromS: number;
   readonly untilS: number;
-  /** `succeeded`, `interrupted`, `preempted`; `runs` where the simulation ended first. */
+  /** `succeeded`, `interrupted`, `preempted`, `moved`; `runs` where the simulation ended first. */
   readonly end: string;
 }
 
@@ -89,9 +90,10 @@ export interface Setting {
 
 /** Simulates the setting, which must come to the end of all work. */
 export async function runOf({ jobs, trace, vcpus = 64, ...of }: Setting, deciders: Deciders): Promise<Run> {
+  const offered = marketOfPreset(trace, deciders.stages);
   const { events, ended } = await simulated(jobs, {
-    trace,
-    market: (now) => replayMarket(trace, now),
+    trace: offered,
+    market: (now) => replayMarket(offered, now),
     vcpus,
     config: schedulerConfig.parse(of.config ?? {}),
     solver: of.solver ?? noSolver,
@@ -121,7 +123,7 @@ function seen(events: readonly EventRecord[]): Run {
       const index = Number(id.split('.').at(-2));
       const begun = { job: names.get(job) ?? '?', index, instance, option, zone };
       stays.set(id, { ...begun, fromS: atS, untilS: Infinity, end: 'runs' });
-    } else if (stay !== undefined && /^attempt-(succeeded|failed|interrupted|preempted|cancelled)$/.test(type)) {
+    } else if (stay !== undefined && /^attempt-(succeeded|failed|interrupted|preempted|moved|cancelled)$/.test(type)) {
       stays.set(id, { ...stay, untilS: atS, end: type.slice('attempt-'.length) });
     }
   }

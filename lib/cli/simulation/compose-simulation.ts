@@ -21,7 +21,7 @@ import type { OwnPolicy } from '../../policy/own/own-policy.ts';
 import { settingsUnder } from '../../policy/preset-chain.ts';
 import { deterministic } from '../../policy/solver.ts';
 import type { EventRecord } from '../../ports/store.ts';
-import { decidersNamed, decidesItself } from '../../drivers/sim/deciders.ts';
+import { decidersNamed, decidesItself, marketOfDecider } from '../../drivers/sim/deciders.ts';
 import { outcomeOf } from '../../drivers/sim/outcome-of-run.ts';
 import { Admitted, referencesOf } from '../../drivers/sim/reference/references.ts';
 import { ORACLE_FORECAST } from '../../drivers/sim/true-interruptions.ts';
@@ -57,14 +57,16 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
   const admitted = new Admitted();
   const setupS = seconds(order.setupS);
   try {
+    const { preset, seed, ownMarkets, marketSeed } = order;
+    const offered = marketOfDecider(trace, preset, order.config.presets, ownPolicies);
     const result = await simulate({
-      trace,
-      market: (now) => replayMarket(trace, now),
+      trace: offered,
+      market: (now) => replayMarket(offered, now),
       fromMs,
       toMs,
       jobs: source.jobs,
       namesJobs: source.namesJobs,
-      deciders: decidersNamed(order.preset, order.config.presets, ownPolicies),
+      deciders: decidersNamed(preset, order.config.presets, ownPolicies),
       forecast,
       capacity,
       solver,
@@ -80,7 +82,6 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       signal,
     });
     log?.finish();
-    const { preset, seed, ownMarkets, marketSeed } = order;
     const of = { preset, seed, marketSeed: ownMarkets ? marketSeed : null, fromMs };
     const scene = { trace, config, fromMs, toMs, setupS };
     // A run that was cut short has done another part of its work than the references are of.

@@ -1,4 +1,6 @@
 import { presetList, presetNamed, type OwnPresets, type PresetView } from '../../stages/registry.ts';
+import { marketOfPreset } from '../../market/fargate.ts';
+import type { MarketTrace } from '../../market/trace.ts';
 import { ORACLE } from '../../report/hindsight.ts';
 import { oracle, ORACLE_ABOUT } from './oracle.ts';
 import type { OwnPolicy } from '../../policy/own/own-policy.ts';
@@ -27,3 +29,14 @@ export function decidersNamed(
   const { stages, asks, own } = presetNamed(name, presets, { ownPolicies, others: [ORACLE] });
   return () => ({ name, stages, asks, ...(own && { own }) });
 }
+
+/** The market that a decider of that name needs (lib/market/fargate.ts). Throws `usage` for an unknown name. */
+export const marketOfDecider = (
+  trace: MarketTrace,
+  name: string,
+  presets: OwnPresets = {},
+  ownPolicies: readonly OwnPolicy[] = [],
+): MarketTrace =>
+  decidesItself(name)
+    ? trace
+    : marketOfPreset(trace, presetNamed(name, presets, { ownPolicies, others: [ORACLE] }).stages);

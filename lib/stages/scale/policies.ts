@@ -98,7 +98,7 @@ export const SCALE = [
       name: 'fargate',
       about: 'for each task the cheapest size of AWS Fargate that holds it',
       source: 'Stratus, section 3.3.3 (AWS Fargate)',
-      buys: () => true,
+      buys: isFargate,
     },
     scaling((input) => cheapestFit(onlyFargate(input)), releaseIdle),
   ),

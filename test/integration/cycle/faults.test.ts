@@ -159,7 +159,7 @@ describe('what is learned', () => {
   it('without a fault is what happened: running times, interruptions and refusals', async () => {
     await expectLearnedOnce(calm);
     const prefixes = [...(await calm.bench.store.memory('')).keys()].map((key) => key.split('/')[0]);
-    expect([...new Set(prefixes)].sort()).toEqual(['hazard', 'history', 'lateness', 'rest']);
+    expect([...new Set(prefixes)].sort()).toEqual(['hazard', 'history', 'lateness', 'rest', 'task-averages']);
     expect(Object.values(await hazardOf(calm)).some((pool) => pool.interruptions > 0)).toBe(true);
     expect(calm.commits).toBeGreaterThan(30);
   });

@@ -132,7 +132,7 @@ describe.each([
     };
     const { attempts } = await run([bought], stepped);
     const moved = attempts.filter((a) => a.stage === 'main' && a.index === 0);
-    expect(moved.map((a) => a.outcome)).toEqual(['preempted', 'succeeded']);
+    expect(moved.map((a) => a.outcome)).toEqual(['moved', 'succeeded']);
     expect(moved[0]).toMatchObject({ goesTo: target });
     expect(moved[1]).toMatchObject({ instance: target });
     expect(raw(moved[1]!.resumedFromS)).toBeGreaterThan(0);

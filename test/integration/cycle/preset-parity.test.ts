@@ -18,6 +18,7 @@ import { epochMs, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/un
 import type { Stages } from '../../../lib/policy/contracts.ts';
 import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
 import type { Store } from '../../../lib/ports/store.ts';
+import { marketOfPreset } from '../../../lib/market/fargate.ts';
 import { traceOf } from '../../../lib/market/price-steps.ts';
 import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { presetList, presetNamed } from '../../../lib/stages/registry.ts';
@@ -126,7 +127,7 @@ const jobOf = (w: Wanted): Job =>
 async function benched(preset: string, stepped: boolean): Promise<Outcome> {
   const log: string[] = [];
   const bench = new EngineBench({
-    trace: mixedTrace,
+    trace: marketOfPreset(mixedTrace, presetNamed(preset, OWN).stages),
     startMs: START_MS,
     stepped,
     config: SETTINGS,
@@ -173,9 +174,10 @@ async function simulated(preset: string): Promise<Outcome & { readonly scenes: r
       return own.value(context);
     },
   };
+  const trace = marketOfPreset(mixedTrace, own);
   await simulate({
-    trace: mixedTrace,
-    market: (now) => replayMarket(mixedTrace, now),
+    trace,
+    market: (now) => replayMarket(trace, now),
     fromMs: START_MS,
     toMs: plus(START_MS, seconds(12 * 3600)),
     jobs: WANTED.map((w): WorkloadJob => ({
@@ -226,6 +228,7 @@ const counted = (types: readonly string[]) => ({
   succeeded: types.filter((t) => t === 'attempt-succeeded').length,
 });
 
+const usesSpot = (preset: string): boolean => !['on-demand', 'fargate'].includes(preset);
 const TASKS = WANTED.reduce((n, w) => n + w.tasks, 0);
 
 describe('every preset, and one that a user mixed', () => {
@@ -235,11 +238,11 @@ describe('every preset, and one that a user mixed', () => {
       const whole = await benched(preset, false);
       expect(whole.succeeded).toBe(TASKS);
       expect(whole.log.length).toBeGreaterThan(10);
-      if (preset !== 'on-demand') expect(whole.interrupted).toBeGreaterThan(0);
+      if (usesSpot(preset)) expect(whole.interrupted).toBeGreaterThan(0);
       expect(await benched(preset, true)).toEqual(whole);
       const { log, scenes, ...ends } = await simulated(preset);
       expect(ends.succeeded).toBe(TASKS);
-      if (preset !== 'on-demand') expect(ends.interrupted).toBeGreaterThan(0);
+      if (usesSpot(preset)) expect(ends.interrupted).toBeGreaterThan(0);
       const first = (of: readonly string[]): readonly string[] => of.filter((line) => line.startsWith('0 s'));
       expect(first(log)).toEqual(first(whole.log));
       expect(await solvedAgain(preset, scenes)).toEqual(log);

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
 import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
+import { taskAverageLearner } from '../../../lib/stages/estimate/task-average-learner.ts';
 import { runtimeLearner } from '../../../lib/stages/estimate/runtime-learner.ts';
 import { poolId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
@@ -50,7 +51,7 @@ describe('a composition of learners', () => {
   it('tells who learns from what: nothing else need be read to confirm a launch', () => {
     const learners = composeLearners();
     expect(learners.learningFrom('launch-refused')).toEqual([capacityLearner]);
-    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner, latenessLearner]);
+    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner, taskAverageLearner, latenessLearner]);
   });
 
   it('keeps rows as earlier versions wrote them, and restores what it is asked to alone', async () => {

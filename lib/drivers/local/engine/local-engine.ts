@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw } from '../../../kernel/units.ts';
+import { expectInstances } from '../../../market/fargate.ts';
 import { presetNamed } from '../../../stages/registry.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
@@ -76,7 +77,8 @@ const HISTORY_REFRESH_MS = 30_000;
  */
 export async function openEngine(options: LocalEngineOptions): Promise<LocalEngine> {
   const ownPolicies = await loadPolicies(options.config);
-  if (options.preset !== null) presetNamed(options.preset, options.config.presets, { ownPolicies });
+  if (options.preset !== null)
+    expectInstances(options.preset, presetNamed(options.preset, options.config.presets, { ownPolicies }).stages);
   const folder = makeEngineFolder(options.dir);
   const lock = lockDirectory(join(options.dir, 'engine.lock'));
   try {

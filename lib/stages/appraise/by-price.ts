@@ -9,7 +9,7 @@ import { dominantShare, vector, type Resources } from '../../domain/resources.ts
 import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
 import type { AppraiseContext, AppraisePolicy, GroupOffers } from '../../policy/contracts.ts';
-import { isAboveOnDemand } from './request-classes.ts';
+import { isAboveOnDemand } from './pools.ts';
 
 /** A pool that holds a task, at its price now. */
 interface PricedPool {

@@ -5,7 +5,7 @@
  * wait beside it. Work that needs other resources than the task shares an instance with it at less than the task's
  * dominant share (mix.ts).
  */
-import { Mix } from './mix.ts';
+import { Mix, type Kind } from './mix.ts';
 import type { PoolBook } from './pools.ts';
 
 /** Exponential runtime bins (Stratus section 3.2.2), in seconds: [0, 1), [1, 2), [2, 4), ... */
@@ -17,20 +17,24 @@ const binOf = (runtimeS: number): number =>
 class Bins {
   readonly #amount = new Float64Array(BINS);
   readonly #time = new Float64Array(BINS);
+  /** Bins with work. */
+  readonly #used: number[] = [];
 
   add(amount: number, runtimeS: number): void {
-    const bin = binOf(runtimeS);
-    this.#amount[bin] = (this.#amount[bin] ?? 0) + amount;
-    this.#time[bin] = (this.#time[bin] ?? 0) + amount * runtimeS;
+    this.#put(binOf(runtimeS), amount, amount * runtimeS);
   }
 
   addScaled(other: Bins, factor: number): void {
-    for (let bin = 0; bin < BINS; bin++) {
-      const amount = other.#amount[bin] ?? 0;
-      if (amount === 0) continue;
-      this.#amount[bin] = (this.#amount[bin] ?? 0) + amount * factor;
-      this.#time[bin] = (this.#time[bin] ?? 0) + (other.#time[bin] ?? 0) * factor;
+    for (const bin of other.#used) {
+      this.#put(bin, (other.#amount[bin] ?? 0) * factor, (other.#time[bin] ?? 0) * factor);
     }
+  }
+
+  #put(bin: number, amount: number, time: number): void {
+    if (amount === 0) return;
+    if (this.#amount[bin] === 0) this.#used.push(bin);
+    this.#amount[bin] = (this.#amount[bin] ?? 0) + amount;
+    this.#time[bin] = (this.#time[bin] ?? 0) + time;
   }
 
   /** Amount times running time, of all. */
@@ -38,21 +42,14 @@ class Bins {
     return this.#time.reduce((sum, time) => sum + time, 0);
   }
 
-  /** Amount over the next `runtimeS`; work that ends earlier counts for its own running time. */
+  /** Amount over the next `runtimeS`; work that ends earlier counts for its own running time. O(bins in use). */
   during(runtimeS: number): number {
     let sum = 0;
-    for (let bin = 0; bin < BINS; bin++) {
-      const amount = this.#amount[bin] ?? 0;
-      if (amount > 0) sum += Math.min(amount, (this.#time[bin] ?? 0) / Math.max(runtimeS, 1e-9));
+    for (const bin of this.#used) {
+      sum += Math.min(this.#amount[bin] ?? 0, (this.#time[bin] ?? 0) / Math.max(runtimeS, 1e-9));
     }
     return sum;
   }
-}
-
-/** Pools that fit a request class, with the share of an instance that one task takes. */
-export interface Fitting {
-  readonly pools: readonly number[];
-  readonly shares: readonly number[];
 }
 
 /** Running time of a task, and charged time of the instance that it holds, seconds. */
@@ -65,32 +62,35 @@ export interface HeldFor {
 export class ClassDemand {
   readonly tasks = new Bins();
   readonly need: readonly number[];
-  readonly fitting: Fitting;
-  /** Shared by classes with the same constraints. */
-  readonly kind: object;
+  readonly kind: Kind;
 
-  constructor({ need, fitting, kind }: Pick<ClassDemand, 'need' | 'fitting' | 'kind'>) {
+  constructor({ need, kind }: Pick<ClassDemand, 'need' | 'kind'>) {
     this.need = need;
-    this.fitting = fitting;
     this.kind = kind;
   }
 }
 
+/** Waiting work that may use a pool, and the part of it that is there at once. */
+interface InPool {
+  readonly work: Bins;
+  atOnce: number;
+}
+
 /**
  * Waiting work by request class and by pool. All of it is added before the first question. O(tasks' groups) to add,
- * then O(request classes x pools x bins in use) once, O(bins) per question.
+ * then O(request classes x pools x bins in use) once, O(bins in use) per question.
  */
 export class Demand {
   readonly #book: PoolBook;
   readonly #requestClasses: ClassDemand[] = [];
-  #byPool: readonly (Bins | undefined)[] | null = null;
+  #byPool: readonly InPool[] | null = null;
   #mix: Mix | null = null;
 
   constructor(book: PoolBook) {
     this.#book = book;
   }
 
-  classOf(of: Pick<ClassDemand, 'need' | 'fitting' | 'kind'>): ClassDemand {
+  classOf(of: Pick<ClassDemand, 'need' | 'kind'>): ClassDemand {
     const requestClass = new ClassDemand(of);
     this.#requestClasses.push(requestClass);
     this.#byPool = null;
@@ -114,11 +114,25 @@ export class Demand {
     if (!(share > 0)) return share;
     const { runtimeS, chargedS } = held;
     const ran = chargedS > 0 ? Math.min(1, runtimeS / chargedS) : 1;
-    const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
     const own = Math.max(ran, of.tasks.during(chargedS));
+    return this.#paid(of, at, { own, ran, all: this.#pools()[pool]?.work.during(chargedS) ?? 0 });
+  }
+
+  /** The least paid share for any running time, of a class with so many tasks at once. O(resources). */
+  leastShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, tasks: number): number {
+    if (!(at.share > 0)) return at.share;
+    return this.#paid(of, at, { own: Math.max(1, tasks), ran: 1, all: this.#pools()[at.pool]?.atOnce ?? 0 });
+  }
+
+  #paid(
+    of: ClassDemand,
+    { pool, share }: { readonly pool: number; readonly share: number },
+    { own, ran, all }: { readonly own: number; readonly ran: number; readonly all: number },
+  ): number {
+    const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
     const mixed = this.#shareIn(pool, of, share);
     const instances = Math.max(1, Math.ceil(own / perInstance - 1e-9));
-    const others = Math.max(0, (this.#pools()[pool]?.during(chargedS) ?? 0) - own * mixed);
+    const others = Math.max(0, all - own * mixed);
     const used = Math.min(1, (own * mixed + others) / instances);
     return Math.min(1 / ran, mixed / Math.max(mixed * ran, used));
   }
@@ -135,28 +149,25 @@ export class Demand {
 
   #mixed(): Mix {
     return (this.#mix ??= new Mix(
-      this.#requestClasses.map(({ need, tasks, fitting, kind }) => ({
-        need,
-        amount: tasks.total,
-        pools: fitting.pools,
-        kind,
-      })),
-      { capacities: this.#book.capacity, usdOf: (index) => this.#book.priced(index).priceUsdPerHour },
+      this.#requestClasses.map(({ need, tasks, kind }) => ({ need, amount: tasks.total, kind })),
+      this.#book,
     ));
   }
 
-  #pools(): readonly (Bins | undefined)[] {
+  #pools(): readonly InPool[] {
     return (this.#byPool ??= this.#summed());
   }
 
-  #summed(): readonly (Bins | undefined)[] {
-    const byPool: (Bins | undefined)[] = Array.from({ length: this.#book.views.length });
+  #summed(): readonly InPool[] {
+    const byPool = this.#book.views.map((): InPool => ({ work: new Bins(), atOnce: 0 }));
     for (const of of this.#requestClasses) {
-      const { pools, shares } = of.fitting;
-      pools.forEach((pool, i) => {
-        (byPool[pool] ??= new Bins()).addScaled(of.tasks, this.#shareIn(pool, of, shares[i] ?? 0));
-      });
+      for (const pool of of.kind.pools) {
+        if (!this.#book.isOpen(pool)) continue;
+        const share = this.#book.shareOf(of.need, pool);
+        if (share < Infinity) byPool[pool]?.work.addScaled(of.tasks, this.#shareIn(pool, of, share));
+      }
     }
+    for (const of of byPool) of.atOnce = of.work.during(0);
     return byPool;
   }
 }

@@ -1,73 +1,85 @@
 /** What a task pays of an instance that it shares with all the other work that waits. */
 import { KINDS } from '../../domain/resources.ts';
 import { resourceParts, undominated } from '../../policy/resource-parts.ts';
+import type { PoolBook } from './pools.ts';
+
+/** Pools that some constraints allow, by position. Classes with the same constraints share it. */
+export interface Kind {
+  readonly pools: readonly number[];
+}
 
 /** Waiting tasks of one request class. */
 export interface MixedClass {
   readonly need: readonly number[];
   /** Tasks times their running time. */
   readonly amount: number;
-  /** Pools that fit it, by position. */
-  readonly pools: readonly number[];
-  /** Classes with the same constraints share this. */
-  readonly kind: object;
+  readonly kind: Kind;
 }
+
+/** Above so many classes, those with nearly the same need count as one that needs their mean. */
+const MOST_CLASSES = 400;
+/** Classes that count as one differ by at most a factor of 2^(1 / STEPS) in each resource. */
+const STEPS = 2;
 
 /**
  * Parts of the price of each pool that its resources bear. Only pools that no other one beats per dollar take part; any
- * other has the parts of the one whose proportions are the nearest. O(classes x pools that take part), once.
+ * other has the parts of the one whose proportions are the nearest. O(classes x pools) at worst, once, then
+ * O(resources) per question.
  */
 export class Mix {
-  readonly #capacities: Float64Array;
+  readonly #book: Pick<PoolBook, 'capacity' | 'priced' | 'isOpen' | 'shareOf'>;
   readonly #asked: readonly number[];
   readonly #frontier: readonly number[];
   readonly #parts: Float64Array;
-  readonly #known = new Map<number, Float64Array | null>();
-  readonly #byKind = new Map<object, readonly number[]>();
+  /** Parts of the price per unit of each resource, by pool. */
+  readonly #known: (Float64Array | null | undefined)[] = [];
+  readonly #byKind = new Map<Kind, readonly number[]>();
 
-  constructor(
-    classes: readonly MixedClass[],
-    of: { readonly capacities: Float64Array; readonly usdOf: (pool: number) => number },
-  ) {
-    this.#capacities = of.capacities;
+  constructor(classes: readonly MixedClass[], book: Pick<PoolBook, 'capacity' | 'priced' | 'isOpen' | 'shareOf'>) {
+    this.#book = book;
     this.#asked = Array.from({ length: KINDS }, (_, k) => k).filter((k) => classes.some((c) => (c.need[k] ?? 0) > 0));
-    const byKind = this.#byKind;
-    for (const { kind, pools } of classes) if (pools.length > (byKind.get(kind)?.length ?? -1)) byKind.set(kind, pools);
-    for (const [kind, pools] of byKind) byKind.set(kind, undominated(pools, { ...of, kinds: this.#asked }));
-    this.#frontier = [...new Set([...byKind.values()].flat())].sort((a, b) => a - b);
+    const usdOf = (pool: number): number => book.priced(pool).priceUsdPerHour;
+    const fits = (need: readonly number[], pool: number): boolean => book.shareOf(need, pool) < Infinity;
+    for (const [kind, of] of Map.groupBy(classes, (c) => c.kind)) {
+      const usable = kind.pools.filter((pool) => book.isOpen(pool) && of.some(({ need }) => fits(need, pool)));
+      this.#byKind.set(kind, undominated(usable, { capacities: book.capacity, usdOf, kinds: this.#asked }));
+    }
+    this.#frontier = [...new Set([...this.#byKind.values()].flat())].sort((a, b) => a - b);
     const position = new Map(this.#frontier.map((pool, i) => [pool, i]));
     const capacities = new Float64Array(this.#frontier.length * KINDS);
     this.#frontier.forEach((pool, i) =>
-      capacities.set(of.capacities.subarray(pool * KINDS, (pool + 1) * KINDS), i * KINDS),
+      capacities.set(book.capacity.subarray(pool * KINDS, (pool + 1) * KINDS), i * KINDS),
     );
-    const work = classes.map(({ need, amount, kind }) => {
-      const pools = (byKind.get(kind) ?? []).filter((pool) => this.#fits(need, pool));
-      return { need, amount, pools: pools.map((pool) => position.get(pool) ?? 0), usd: pools.map(of.usdOf) };
+    const work = merged(classes).map(({ need, amount, kind }) => {
+      const pools = this.poolsFor(kind).filter((pool) => fits(need, pool));
+      return { need, amount, pools: pools.map((pool) => position.get(pool) ?? 0), usd: pools.map(usdOf) };
     });
     this.#parts = resourceParts(work, capacities).parts;
   }
 
   /** Pools that suit all work with these constraints together. */
-  poolsFor(kind: object): readonly number[] {
+  poolsFor(kind: Kind): readonly number[] {
     return this.#byKind.get(kind) ?? [];
   }
 
   /** Share of the price of an instance; at most the dominant share. Null: nothing is known of such pools. */
   shareIn(pool: number, need: readonly number[]): number | null {
-    let parts = this.#known.get(pool);
-    if (parts === undefined) this.#known.set(pool, (parts = this.#partsOf(pool)));
-    if (parts === null) return null;
+    let perUnit = this.#known[pool];
+    if (perUnit === undefined) this.#known[pool] = perUnit = this.#perUnit(pool);
+    if (perUnit === null) return null;
     let share = 0;
-    for (const k of this.#asked) {
-      const n = need[k] ?? 0;
-      if (n > 0) share += (n / (this.#capacities[pool * KINDS + k] ?? 0)) * (parts[k] ?? 0);
-    }
+    for (const k of this.#asked) share += (need[k] ?? 0) * (perUnit[k] ?? 0);
     return share;
   }
 
-  #fits(need: readonly number[], pool: number): boolean {
-    for (let k = 0; k < KINDS; k++) if ((need[k] ?? 0) > (this.#capacities[pool * KINDS + k] ?? 0)) return false;
-    return true;
+  #perUnit(pool: number): Float64Array | null {
+    const parts = this.#partsOf(pool);
+    return parts === null
+      ? null
+      : parts.map((part, k) => {
+          const capacity = this.#book.capacity[pool * KINDS + k] ?? 0;
+          return capacity > 0 ? part / capacity : 0;
+        });
   }
 
   #partsOf(pool: number): Float64Array | null {
@@ -85,10 +97,28 @@ export class Mix {
   #distance(a: number, b: number): number {
     const [first = 0, ...others] = this.#asked;
     const per = (pool: number, k: number): number =>
-      (this.#capacities[pool * KINDS + k] ?? 0) / (this.#capacities[pool * KINDS + first] ?? 0);
+      (this.#book.capacity[pool * KINDS + k] ?? 0) / (this.#book.capacity[pool * KINDS + first] ?? 0);
     return others.reduce((sum, k) => {
       const [x, y] = [per(a, k), per(b, k)];
       return x === y ? sum : x > 0 && y > 0 ? sum + Math.abs(Math.log(x / y)) : Infinity;
     }, 0);
   }
+}
+
+/** As few classes as do, with the same loads in all. */
+function merged(classes: readonly MixedClass[]): readonly MixedClass[] {
+  if (classes.length <= MOST_CLASSES) return classes;
+  const kinds = new Map<Kind, number>();
+  const step = (n: number): number => (n > 0 ? Math.round(Math.log2(n) * STEPS) : -1);
+  const alike = Map.groupBy(classes, ({ need, kind }) => {
+    if (!kinds.has(kind)) kinds.set(kind, kinds.size);
+    return `${kinds.get(kind)} ${need.map(step).join()}`;
+  });
+  return [...alike.values()].map((of) => {
+    const amount = of.reduce((sum, c) => sum + c.amount, 0);
+    const mean = (k: number): number =>
+      amount > 0 ? of.reduce((sum, c) => sum + c.amount * (c.need[k] ?? 0), 0) / amount : (of[0]?.need[k] ?? 0);
+    const { kind } = of[0] as MixedClass;
+    return { need: Array.from({ length: KINDS }, (_, k) => mean(k)), amount, kind };
+  });
 }

@@ -1,12 +1,12 @@
 import { compareText } from '../../kernel/compare.ts';
 import type { PoolId } from '../../kernel/ids.ts';
 import { once } from '../../kernel/once.ts';
-import { plus, raw, rawOrNull, seconds, secondsBetween, usdPerHour, type EpochMs } from '../../kernel/units.ts';
+import { gt, plus, raw, rawOrNull, seconds, secondsBetween, usdPerHour, type EpochMs } from '../../kernel/units.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import { type Bid, type Pool, type PoolView, onDemandUsdOf } from '../../domain/pool.ts';
-import { fits, KINDS, mostOfEach, NO_RESOURCES, vector, type Resources } from '../../domain/resources.ts';
+import { fits, KINDS, mostOfEach, NO_RESOURCES, SLACK, vector, type Resources } from '../../domain/resources.ts';
 import type { Instance } from '../../domain/instance.ts';
 import { instanceParts, type InstanceView, type Snapshot } from '../../domain/snapshot.ts';
 import { paidForS } from '../../market/billing.ts';
@@ -40,6 +40,7 @@ export class PoolBook {
   readonly doubles = new Doubles();
   readonly #snapshot: Snapshot;
   readonly #priced: (PricedPool | undefined)[] = [];
+  readonly #standings: (Standing | undefined)[] = [];
   readonly #rooms = new Map<PoolId, RoomInPool | null>();
 
   constructor(snapshot: Snapshot, market: MarketForecast, config: SchedulerConfig) {
@@ -51,6 +52,28 @@ export class PoolBook {
     this.market = market;
     this.nowMs = snapshot.nowMs;
     this.config = config;
+  }
+
+  /** True if it has a price that may be paid, and takes purchases. */
+  isOpen(index: number): boolean {
+    return (this.#standings[index] ??= standingOf(this.views[index])) === 'open';
+  }
+
+  standing(index: number): Standing {
+    return (this.#standings[index] ??= standingOf(this.views[index]));
+  }
+
+  /** Dominant share that a task takes of an instance; Infinity where it does not fit. */
+  shareOf(need: readonly number[], index: number): number {
+    let share = 0;
+    for (let k = 0; k < KINDS; k++) {
+      const n = need[k] ?? 0;
+      if (n === 0) continue;
+      const c = this.capacity[index * KINDS + k] ?? 0;
+      if (n > c + SLACK) return Infinity;
+      share = Math.max(share, n / c);
+    }
+    return share;
   }
 
   /** Pools with an instance that takes tasks. */
@@ -97,6 +120,23 @@ export class PoolBook {
     return new PricedPool(view.pool, raw(view.quote), this);
   }
 }
+
+/** Whether a pool may be bought now, or why not. */
+export type Standing = 'open' | 'no price' | 'price above on-demand' | 'closed';
+
+function standingOf(view: PoolView | undefined): Standing {
+  if (view === undefined || view.quote === null) return 'no price';
+  if (isAboveOnDemand(view)) return 'price above on-demand';
+  return view.open ? 'open' : 'closed';
+}
+
+/**
+ * True for spot that costs more than on-demand now: never worth buying. Work that may only use spot waits for the price
+ * to fall. EC2 has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot
+ * Instances", maximum price).
+ */
+export const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
+  pool.option === 'spot' && quote !== null && gt(quote, pool.onDemandUsdPerHour);
 
 /** Room on the instances of a pool that take tasks. */
 export interface RoomInPool {

@@ -2,11 +2,11 @@ import { once } from '../../kernel/once.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Constraints, Preference } from '../../domain/job.ts';
-import { gt } from '../../kernel/units.ts';
 import { milliCpuOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
-import { KINDS, SLACK, vector, type Resources } from '../../domain/resources.ts';
+import { vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ClassDemand } from './demand.ts';
-import { LEAST_HELD, type Holding } from './holding.ts';
+import type { Holding } from './holding.ts';
+import { Lowest } from './lowest.ts';
 import type { PoolBook, PricedPool } from './pools.ts';
 
 /** A pool at a bid, for one request class. */
@@ -51,24 +51,6 @@ export class ClassPool {
     const { pool, priceUsdPerHour } = priced;
     return (this.#places ??= priced.bids.map(({ bid }) => ({ pool, bid, priceUsdPerHour, preferred, opens })));
   }
-}
-
-/** Tasks with the same need, constraints and preferences: pools are filtered once for all of them. */
-export interface RequestClass {
-  readonly id: number;
-  /** Its waiting tasks: told before any list is asked for. */
-  readonly demand: ClassDemand;
-  /** The cheapest pools that are never interrupted. */
-  readonly nonInterruptible: () => readonly ClassPool[];
-  /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
-  readonly spot: (isRefunded: boolean) => Shortlist;
-  /** Pools that suit it together with all other work that waits under the same constraints. */
-  readonly together: () => readonly ClassPool[];
-  /** The cheapest pools of each size of instance, spot or not: for what fills no instance of the others. */
-  readonly sizes: () => readonly ClassPool[];
-  /** Shares of an instance that a task pays for. */
-  readonly shares: (pool: ClassPool, holding: Holding) => Shares;
-  readonly excluded: readonly { readonly constraint: string; readonly pools: number }[];
 }
 
 /**
@@ -116,14 +98,241 @@ const PER_SIZE = 2;
 const BACKED_OFF_POOLS = 3;
 
 /**
- * Request classes by content, made on first use. Filtering is O(pools) per distinct constraints for the constraints and
- * O(pools) per request class for the resources.
+ * Tasks with the same need, constraints and preferences: pools are filtered once for all of them. Lists are made on
+ * first use, after all waiting tasks have been told. O(pools) for each list; only listed pools are kept.
+ */
+export class RequestClass {
+  readonly id: number;
+  readonly demand: ClassDemand;
+  readonly #need: Resources;
+  readonly #passing: Passing;
+  /** Price reduction for matched preferences by pool; null: there are no preferences. */
+  readonly #preferred: Preferred | null;
+  readonly #all: Demand;
+  readonly #book: PoolBook;
+  readonly #known = new Map<number, ClassPool>();
+  readonly #tasksAtOnce = once(() => this.demand.tasks.during(0));
+  readonly #scanned = once(() => this.#scan());
+  readonly #refunded = once(() => this.#listed(true));
+  readonly #charged = once(() => this.#listed(false));
+
+  constructor(of: {
+    readonly id: number;
+    readonly need: Resources;
+    readonly passing: Passing;
+    readonly preferred: Preferred | null;
+    readonly all: Demand;
+    readonly book: PoolBook;
+  }) {
+    this.id = of.id;
+    this.#need = of.need;
+    this.#passing = of.passing;
+    this.#preferred = of.preferred;
+    this.#all = of.all;
+    this.#book = of.book;
+    this.demand = of.all.classOf({ need: vector(of.need), kind: of.passing });
+  }
+
+  get excluded(): readonly { readonly constraint: string; readonly pools: number }[] {
+    return this.#scanned().excluded;
+  }
+
+  /** The cheapest pools that are never interrupted, by a task's price and by the whole instance, with on-demand. */
+  nonInterruptible(): readonly ClassPool[] {
+    return this.#scanned().nonInterruptible.map((index) => this.#poolAt(index));
+  }
+
+  /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
+  spot(isRefunded: boolean): Shortlist {
+    return isRefunded ? this.#refunded() : this.#charged();
+  }
+
+  /** Pools that suit it together with all other work that waits under the same constraints. */
+  together(): readonly ClassPool[] {
+    const suiting = this.#all.poolsTogether(this.demand);
+    const fitting = suiting.filter((index) => this.#book.shareOf(this.demand.need, index) < Infinity);
+    return fitting.toSorted((a, b) => a - b).map((index) => this.#poolAt(index));
+  }
+
+  /**
+   * The cheapest pools of each size of instance, spot or not: for what fills no instance of the others. Sizes double
+   * from one to the next, by vCPUs.
+   */
+  sizes(): readonly ClassPool[] {
+    const sides = [new Map<number, Lowest>(), new Map<number, Lowest>()] as const;
+    this.#eachOpen((index, share) => {
+      const { pool } = this.#book.priced(index);
+      const side = sides[pool.option === 'spot' ? 0 : 1];
+      const size = Math.round(Math.log2(milliCpuOf(pool)));
+      let lowest = side.get(size);
+      if (lowest === undefined) side.set(size, (lowest = new Lowest(PER_SIZE)));
+      lowest.add(index, this.#leastUsd(index, share));
+    });
+    const found = sides.flatMap((side) => [...side.values()].flatMap((of) => of.positions));
+    return found.map((index) => this.#poolAt(index));
+  }
+
+  /** Shares of an instance that a task pays for. */
+  shares({ index, share, priced }: ClassPool, holding: Holding): Shares {
+    const { runtimeS, ofNewS, besideS, aloneS } = holding;
+    const ofNew = this.#all.paidShare(this.demand, { pool: index, share }, { runtimeS, chargedS: ofNewS });
+    const room = this.#book.roomFor(priced.pool.id, this.#need);
+    if (room === null) return { own: share, ofNew, inRoom: null };
+    const beside = room.usedPaidS === null ? Infinity : fraction(besideS(room.usedPaidS), runtimeS) * share;
+    const alone = room.emptyPaidS === null ? Infinity : fraction(aloneS(room.emptyPaidS), runtimeS) * share;
+    const inRoom = Math.max(LEAST_IN_ROOM * share, Math.min(beside, alone));
+    return { own: share, ofNew, inRoom };
+  }
+
+  #poolAt(index: number): ClassPool {
+    let known = this.#known.get(index);
+    if (known === undefined) {
+      const priced = this.#book.priced(index);
+      const backOff = this.#book.isOpen(index) ? undefined : this.#book.views[index]?.backOff;
+      const opens = backOff && { atMs: backOff.untilMs, p: chanceAfter(backOff.refusals) };
+      const share = this.#book.shareOf(this.demand.need, index);
+      known = new ClassPool({ priced, index, share, preferred: this.#preferredIn(index), opens });
+      this.#known.set(index, known);
+    }
+    return known;
+  }
+
+  #preferredIn(index: number): number {
+    return this.#preferred === null ? 0 : this.#preferred(index);
+  }
+
+  /** Pools that it may use now, in order. */
+  #eachOpen(visit: (index: number, share: number) => void): void {
+    const { need } = this.demand;
+    for (const index of this.#passing.pools) {
+      if (!this.#book.isOpen(index)) continue;
+      const share = this.#book.shareOf(need, index);
+      if (share < Infinity) visit(index, share);
+    }
+  }
+
+  /** Lower bound of a task's price per hour, at the best price within the hour, whatever its running time. */
+  #leastUsd(index: number, share: number): number {
+    const paid = this.#all.leastShare(this.demand, { pool: index, share }, this.#tasksAtOnce());
+    return this.#book.priced(index).lowPriceUsdPerHour * paid * (1 - this.#preferredIn(index));
+  }
+
+  /** The same of a whole instance. */
+  #wholeUsd(index: number): number {
+    return this.#book.priced(index).lowPriceUsdPerHour * (1 - this.#preferredIn(index));
+  }
+
+  #scan(): Scanned {
+    const book = this.#book;
+    const { need } = this.demand;
+    const byTask = new Lowest(NON_INTERRUPTIBLE_POOLS);
+    const byInstance = new Lowest(CHEAPEST_WHOLE);
+    const onDemand = new Lowest(1);
+    const excluded = new Map(this.#passing.excluded);
+    const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
+    const backedOff: number[] = [];
+    let spot = 0;
+    for (const index of this.#passing.pools) {
+      const share = book.shareOf(need, index);
+      const standing = share === Infinity ? 'resources' : book.standing(index);
+      const { pool, backOff } = book.views[index] as PoolView;
+      if (standing !== 'open') count(standing);
+      if (standing === 'closed' && backOff !== undefined && pool.option === 'spot') backedOff.push(index);
+      if (standing !== 'open') continue;
+      if (pool.option === 'spot') {
+        spot++;
+        continue;
+      }
+      const usd = this.#leastUsd(index, share);
+      byTask.add(index, usd);
+      byInstance.add(index, this.#wholeUsd(index), usd);
+      if (pool.option === 'on-demand') onDemand.add(index, usd);
+    }
+    const usdOf = (index: number): number => this.#leastUsd(index, book.shareOf(need, index));
+    const kept = new Set([...byTask.positions, ...onDemand.positions, ...byInstance.positions]);
+    return {
+      nonInterruptible: [...kept].toSorted((a, b) => usdOf(a) - usdOf(b) || a - b),
+      fallbackUsd: onDemand.keys[0] ?? Infinity,
+      hasSpot: spot > 0,
+      backedOff,
+      excluded: [...excluded].map(([constraint, pools]) => ({ constraint, pools })),
+    };
+  }
+
+  #listed(isRefunded: boolean): Shortlist {
+    const { hasSpot, backedOff } = this.#scanned();
+    if (hasSpot) return this.#shortlist(isRefunded);
+    const isHeld = ({ priced }: ClassPool): number => Number(this.#book.held.has(priced.pool.id));
+    const leastUsd = ({ index, share }: ClassPool): number => this.#leastUsd(index, share);
+    const waiting = backedOff.map((index) => this.#poolAt(index));
+    waiting.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
+    return { cheapest: waiting.slice(0, BACKED_OFF_POOLS), safestFromUsd: Infinity, safest: () => [] };
+  }
+
+  /**
+   * Spot pools for the full appraisal. The cheapest at their best price (now or in an hour, whichever is lower, less
+   * refunds and preferences), by a task's least price and by the whole instance; then the safest that are cheaper than
+   * on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
+   */
+  #shortlist(isRefunded: boolean): Shortlist {
+    const { fallbackUsd } = this.#scanned();
+    const usdOf = (index: number, share: number): number =>
+      this.#leastUsd(index, share) * (isRefunded ? this.#book.priced(index).leastCharged : 1);
+    const eachSpot = (visit: (index: number, usd: number) => void): void =>
+      this.#eachOpen((index, share) => {
+        if (this.#book.views[index]?.pool.option === 'spot') visit(index, usdOf(index, share));
+      });
+    const most = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
+    const byTask = new Lowest(most + CHEAPEST_WHOLE + 1);
+    const byInstance = new Lowest(most + CHEAPEST_WHOLE);
+    eachSpot((index, usd) => {
+      byTask.add(index, usd);
+      byInstance.add(index, this.#wholeUsd(index), usd);
+    });
+    const kept = new Set(byTask.positions.slice(0, most));
+    const whole = byInstance.positions.filter((index) => !kept.has(index)).slice(0, CHEAPEST_WHOLE);
+    for (const index of whole) kept.add(index);
+    const next = byTask.keys.find((usd, i) => usd < fallbackUsd && !kept.has(byTask.positions[i] ?? -1));
+    const safest = (): readonly ClassPool[] => {
+      const byRisk = new Lowest(SAFEST);
+      eachSpot((index, usd) => {
+        if (usd < fallbackUsd && !kept.has(index)) byRisk.add(index, this.#book.priced(index).hazard, usd);
+      });
+      return byRisk.positions.map((index) => this.#poolAt(index));
+    };
+    return { cheapest: [...kept].map((index) => this.#poolAt(index)), safestFromUsd: next ?? Infinity, safest };
+  }
+}
+
+const fraction = (part: number, all: number): number => (all > 0 ? part / all : 0);
+
+/** Probability that the next try succeeds after this many refusals in a row: Laplace's rule of succession. */
+const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
+
+/** Pools as positions in the book. */
+interface Scanned {
+  readonly nonInterruptible: readonly number[];
+  /** Least price of a task on demand, US dollars per hour. */
+  readonly fallbackUsd: number;
+  readonly hasSpot: boolean;
+  /** Spot pools in back-off. */
+  readonly backedOff: readonly number[];
+  readonly excluded: RequestClass['excluded'];
+}
+
+/** Fraction in [0, 1], by the position of a pool. */
+type Preferred = (index: number) => number;
+
+/**
+ * Request classes by content, made on first use. Filtering is O(pools) per distinct constraints, and O(pools) per
+ * request class for its lists.
  */
 export class RequestClassBook {
   readonly #book: PoolBook;
   readonly #demand: Demand;
   readonly #requestClasses = new Map<string, RequestClass>();
   readonly #passing = new Map<string, Passing>();
+  readonly #preferred = new Map<string, Preferred>();
 
   constructor(book: PoolBook) {
     this.#book = book;
@@ -137,204 +346,26 @@ export class RequestClassBook {
 
   of(need: Resources, constraints: Constraints, preferences: readonly Preference[]): RequestClass {
     const constraintKey = JSON.stringify(constraints);
-    const key = `${vector(need).join(',')} ${constraintKey} ${preferences.length === 0 ? '' : JSON.stringify(preferences)}`;
+    const preferenceKey = preferences.length === 0 ? '' : JSON.stringify(preferences);
+    const key = `${vector(need).join(',')} ${constraintKey} ${preferenceKey}`;
     let requestClass = this.#requestClasses.get(key);
     if (requestClass === undefined) {
-      let passing = this.#passing.get(constraintKey);
-      if (passing === undefined) {
-        passing = passingPools(this.#book, constraints);
-        this.#passing.set(constraintKey, passing);
-      }
-      requestClass = this.#make({ id: this.#requestClasses.size, need, preferences, passing });
+      const passing = known(this.#passing, constraintKey, () => passingPools(this.#book, constraints));
+      const preferred =
+        preferenceKey === '' ? null : known(this.#preferred, preferenceKey, () => preferredIn(this.#book, preferences));
+      const [book, all, id] = [this.#book, this.#demand, this.#requestClasses.size];
+      requestClass = new RequestClass({ id, need, passing, preferred, all, book });
       this.#requestClasses.set(key, requestClass);
     }
     return requestClass;
   }
-
-  #make(of: { id: number; need: Resources; preferences: readonly Preference[]; passing: Passing }): RequestClass {
-    const { views, capacity } = this.#book;
-    const need = vector(of.need);
-    const excluded = new Map(of.passing.excluded);
-    const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
-    const pools: ClassPool[] = [];
-    const backedOff: ClassPool[] = [];
-    const fitting = { pools: [] as number[], shares: [] as number[] };
-    for (const index of of.passing.pools) {
-      let share = 0;
-      for (let k = 0; k < KINDS; k++) {
-        const n = need[k] ?? 0;
-        const c = capacity[index * KINDS + k] ?? 0;
-        if (n > c + SLACK) share = Infinity;
-        else if (n > 0) share = Math.max(share, n / c);
-      }
-      const view = views[index];
-      if (share === Infinity) count('resources');
-      else if (view === undefined || view.quote === null) count('no price');
-      else if (isAboveOnDemand(view)) count('price above on-demand');
-      else if (!view.open) {
-        count('closed');
-        if (view.backOff === undefined || view.pool.option !== 'spot') continue;
-        const priced = this.#book.priced(index);
-        const opens = { atMs: view.backOff.untilMs, p: chanceAfter(view.backOff.refusals) };
-        backedOff.push(
-          new ClassPool({ priced, index, share, preferred: preferredFraction(of.preferences, priced), opens }),
-        );
-      } else {
-        const priced = this.#book.priced(index);
-        fitting.pools.push(index);
-        fitting.shares.push(share);
-        pools.push(new ClassPool({ priced, index, share, preferred: preferredFraction(of.preferences, priced) }));
-      }
-    }
-    const demand = this.#demand.classOf({ need, fitting, kind: of.passing });
-    const shares = (pool: ClassPool, holding: Holding): Shares => this.#shares(of.need, { demand, pool, holding });
-    const lowUsd = ({ priced, preferred }: ClassPool, share: number): number =>
-      priced.lowPriceUsdPerHour * share * (1 - preferred);
-    // Lower bound of a task's price, whatever its running time.
-    const leastUsd = (p: ClassPool): number => lowUsd(p, shares(p, LEAST_HELD).ofNew);
-    const wholeUsd = (p: ClassPool): number => lowUsd(p, 1);
-    const nonInterruptible = pools.filter(({ priced }) => priced.pool.option !== 'spot');
-    const spot = pools.filter(({ priced }) => priced.pool.option === 'spot');
-    const isHeld = ({ priced }: ClassPool): number => Number(this.#book.held.has(priced.pool.id));
-    const listed = (isRefunded: boolean): Shortlist => {
-      if (spot.length > 0) return this.#shortlist(spot, { leastUsd, wholeUsd, isRefunded, fallback: fallback() });
-      backedOff.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
-      return listOf(backedOff.slice(0, BACKED_OFF_POOLS));
-    };
-    const fallback = once(() =>
-      nonInterruptible.reduce(
-        (least, p) => (p.priced.pool.option === 'on-demand' ? Math.min(least, leastUsd(p)) : least),
-        Infinity,
-      ),
-    );
-    const refunded = once(() => listed(true));
-    const charged = once(() => listed(false));
-    return {
-      id: of.id,
-      demand,
-      nonInterruptible: once(() => calmest(nonInterruptible, { leastUsd, wholeUsd })),
-      spot: (isRefunded) => (isRefunded ? refunded() : charged()),
-      together: () => {
-        const suiting = new Set(this.#demand.poolsTogether(demand));
-        return pools.filter(({ index }) => suiting.has(index));
-      },
-      sizes: () => [spot, nonInterruptible].flatMap((side) => cheapestOfSizes(side, leastUsd)),
-      shares,
-      excluded: [...excluded].map(([constraint, n]) => ({ constraint, pools: n })),
-    };
-  }
-
-  #shares(
-    need: Resources,
-    of: { readonly demand: ClassDemand; readonly pool: ClassPool; readonly holding: Holding },
-  ): Shares {
-    const { index, share, priced } = of.pool;
-    const { runtimeS, ofNewS, besideS, aloneS } = of.holding;
-    const paid = (chargedS: number): number =>
-      this.#demand.paidShare(of.demand, { pool: index, share }, { runtimeS, chargedS });
-    const ofNew = paid(ofNewS);
-    const room = this.#book.roomFor(priced.pool.id, need);
-    if (room === null) return { own: share, ofNew, inRoom: null };
-    const beside = room.usedPaidS === null ? Infinity : fraction(besideS(room.usedPaidS), runtimeS) * share;
-    const alone = room.emptyPaidS === null ? Infinity : fraction(aloneS(room.emptyPaidS), runtimeS) * share;
-    const inRoom = Math.max(LEAST_IN_ROOM * share, Math.min(beside, alone));
-    return { own: share, ofNew, inRoom };
-  }
-
-  /**
-   * Spot pools for the full appraisal. The cheapest at their best price (now or in an hour, whichever is lower, less
-   * refunds and preferences), by a task's least price and by the whole instance; then the safest that are cheaper than
-   * on-demand. A pool left out is dearer than all kept ones even if it were never interrupted, and riskier too.
-   */
-  #shortlist(
-    spot: readonly ClassPool[],
-    of: Prices & { readonly fallback: number; readonly isRefunded: boolean },
-  ): Shortlist {
-    const charged = ({ priced }: ClassPool): number => (of.isRefunded ? priced.leastCharged : 1);
-    const ranked = spot.map((p): Ranked => ({ p, usd: of.leastUsd(p) * charged(p) })).sort(cheaper);
-    const cheapest = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
-    const kept = ranked.slice(0, cheapest);
-    const whole = cheapestWhole(ranked.slice(cheapest), of);
-    const rest = ranked.slice(cheapest).filter((r) => r.usd < of.fallback && !whole.includes(r));
-    return {
-      cheapest: [...kept, ...whole].map(({ p }) => p),
-      safestFromUsd: rest[0]?.usd ?? Infinity,
-      safest: () =>
-        rest
-          .map(({ p, usd }) => ({ p, usd, hazard: p.priced.hazard }))
-          .sort((a, b) => a.hazard - b.hazard || a.usd - b.usd)
-          .slice(0, SAFEST)
-          .map(({ p }) => p),
-    };
-  }
 }
 
-const fraction = (part: number, all: number): number => (all > 0 ? part / all : 0);
-
-const listOf = (cheapest: readonly ClassPool[]): Shortlist => ({
-  cheapest,
-  safestFromUsd: Infinity,
-  safest: () => [],
-});
-
-/** US dollars per hour at the best price within the hour, less preferences. */
-interface Prices {
-  /** Least price that a task pays. */
-  readonly leastUsd: (p: ClassPool) => number;
-  /** Price of a whole instance. */
-  readonly wholeUsd: (p: ClassPool) => number;
+function known<T>(of: Map<string, T>, key: string, make: () => T): T {
+  let value = of.get(key);
+  if (value === undefined) of.set(key, (value = make()));
+  return value;
 }
-
-/**
- * Non-interruptible pools: the cheapest by a task's price, and by the whole instance, with on-demand among them.
- * Cheapest first.
- */
-function calmest(nonInterruptible: readonly ClassPool[], prices: Prices): readonly ClassPool[] {
-  const ranked = nonInterruptible.map((p): Ranked => ({ p, usd: prices.leastUsd(p) })).sort(cheaper);
-  const onDemand = ranked.findIndex(({ p }) => p.priced.pool.option === 'on-demand');
-  const whole = cheapestWhole(ranked, prices);
-  return ranked.filter((r, i) => i < NON_INTERRUPTIBLE_POOLS || i === onDemand || whole.includes(r)).map(({ p }) => p);
-}
-
-const cheapestWhole = (of: readonly Ranked[], { wholeUsd }: Prices): readonly Ranked[] =>
-  [...of].sort((a, b) => wholeUsd(a.p) - wholeUsd(b.p)).slice(0, CHEAPEST_WHOLE);
-
-/** Sizes double from one to the next, by vCPUs. */
-function cheapestOfSizes(pools: readonly ClassPool[], leastUsd: Prices['leastUsd']): readonly ClassPool[] {
-  const sizes = new Map<number, Ranked[]>();
-  for (const p of pools) {
-    const size = Math.round(Math.log2(milliCpuOf(p.priced.pool)));
-    const ranked = { p, usd: leastUsd(p) };
-    const of = sizes.get(size);
-    if (of === undefined) sizes.set(size, [ranked]);
-    else of.push(ranked);
-  }
-  return [...sizes.values()].flatMap((of) =>
-    of
-      .sort(cheaper)
-      .slice(0, PER_SIZE)
-      .map(({ p }) => p),
-  );
-}
-
-/**
- * True for spot that costs more than on-demand now: never worth buying. Work that may only use spot waits for the price
- * to fall. EC2 has the same default: the maximum price of a Spot request is the on-demand price (EC2 User Guide, "Spot
- * Instances", maximum price).
- */
-export const isAboveOnDemand = ({ pool, quote }: PoolView): boolean =>
-  pool.option === 'spot' && quote !== null && gt(quote, pool.onDemandUsdPerHour);
-
-/** Probability that the next try succeeds after this many refusals in a row: Laplace's rule of succession. */
-const chanceAfter = (refusals: number): number => 1 / (refusals + 2);
-
-interface Ranked {
-  readonly p: ClassPool;
-  /** US dollars per hour that a task pays, at its best. */
-  readonly usd: number;
-}
-/** Ties keep the order of the pool list, by pool id. */
-const cheaper = (a: Ranked, b: Ranked): number => a.usd - b.usd;
 
 interface Passing {
   readonly pools: readonly number[];
@@ -353,6 +384,12 @@ function passingPools(book: PoolBook, constraints: Constraints): Passing {
     else excluded.set(broken, (excluded.get(broken) ?? 0) + 1);
   });
   return { pools, excluded };
+}
+
+/** Worked out for each pool on first use. */
+function preferredIn(book: PoolBook, preferences: readonly Preference[]): Preferred {
+  const fractions: (number | undefined)[] = [];
+  return (index) => (fractions[index] ??= preferredFraction(preferences, book.priced(index)));
 }
 
 function preferredFraction(preferences: readonly Preference[], { pool }: PricedPool): number {

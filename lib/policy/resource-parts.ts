@@ -40,27 +40,80 @@ const ROUNDS = 60;
 const SHARPNESS = 12;
 /** Relative difference of payments at which work prefers a pool e-fold. */
 const SMOOTH = 0.01;
+/** Payments that are so many times SMOOTH above the least have no work. */
+const NEVER = 30;
+/** Kinds of work that answer the prices; of more, so many stand for all. */
+const MOST_WORK = 600;
 
-/** O(ROUNDS x sum of the pools of each work). `capacities`: KINDS numbers per pool. */
+/**
+ * O(pools of all work + ROUNDS x pools of at most MOST_WORK kinds of work). `capacities`: KINDS numbers per pool.
+ */
 export function resourceParts(work: readonly MixedWork[], capacities: ArrayLike<number>): ResourceParts {
   const parts = new Float64Array(capacities.length);
   const loads = new Float64Array(capacities.length);
   const response = new Float64Array(capacities.length);
-  const usd = new Float64Array(work.length).fill(Infinity);
+  const perUnit = new Float64Array(capacities.length);
+  const reprice = (): void => {
+    split(loads, parts);
+    for (let i = 0; i < parts.length; i++) {
+      const capacity = capacities[i] ?? 0;
+      perUnit[i] = capacity > 0 ? (parts[i] ?? 0) / capacity : 0;
+    }
+  };
   begin(work, capacities, loads);
-  split(loads, parts);
+  reprice();
+  const answering = sampled(work);
+  const usd = new Float64Array(answering.reduce((most, { pools }) => Math.max(most, pools.length), 0));
   for (let round = 0; round < ROUNDS; round++) {
     response.fill(0);
-    for (const of of work) respond(of, { capacities, parts, response });
+    for (const of of answering) respond(of, { perUnit, response, usd });
     const weight = 2 / (round + 3);
-    for (let i = 0; i < loads.length; i++) loads[i] = (1 - weight) * (loads[i] ?? 0) + weight * (response[i] ?? 0);
-    split(loads, parts);
+    for (let i = 0; i < loads.length; i++) {
+      const capacity = capacities[i] ?? 0;
+      const answer = capacity > 0 ? (response[i] ?? 0) / capacity : 0;
+      loads[i] = (1 - weight) * (loads[i] ?? 0) + weight * answer;
+    }
+    reprice();
   }
-  work.forEach((of, e) => {
-    for (let i = 0; i < of.pools.length; i++) usd[e] = Math.min(usd[e] ?? Infinity, payment(of, i, capacities, parts));
+  const least = Float64Array.from(work, (of) => {
+    let usd = Infinity;
+    for (let i = 0; i < of.pools.length; i++) usd = Math.min(usd, payment(of, i, perUnit));
+    return usd;
   });
-  return { parts, loads, usd };
+  return { parts, loads, usd: least };
 }
+
+/**
+ * At most MOST_WORK kinds that stand for all, each for as much work as any other: systematic sampling in proportion to
+ * the size. O(work).
+ */
+function sampled(work: readonly MixedWork[]): readonly MixedWork[] {
+  if (work.length <= MOST_WORK) return work;
+  const totals = new Float64Array(KINDS);
+  for (const { need, amount } of work)
+    for (let k = 0; k < KINDS; k++) totals[k] = (totals[k] ?? 0) + amount * (need[k] ?? 0);
+  const sizeOf = ({ need, amount, pools }: MixedWork): number => {
+    let size = 0;
+    for (let k = 0; k < KINDS; k++) if ((totals[k] ?? 0) > 0) size += (need[k] ?? 0) / (totals[k] ?? 1);
+    return pools.length === 0 ? 0 : size * amount;
+  };
+  const step = work.reduce((sum, of) => sum + sizeOf(of), 0) / MOST_WORK;
+  const chosen: MixedWork[] = [];
+  let passed = 0;
+  let picks = 0;
+  for (const of of work) {
+    const size = sizeOf(of);
+    passed += size;
+    let here = 0;
+    // A point in each step, not always at the same place, so that regular input has no say.
+    while (picks < MOST_WORK && (picks + ((picks * GOLDEN) % 1)) * step < passed) [here, picks] = [here + 1, picks + 1];
+    if (here > 0) chosen.push({ ...of, amount: (of.amount * here * step) / size });
+  }
+  return chosen;
+}
+
+/** The golden ratio, whose multiples spread evenly. */
+const GOLDEN = 0.618_033_988_749_894_9;
 
 /** At first each pool has the mix of all work that may use it, in a small amount, so that its parts are known. */
 function begin(work: readonly MixedWork[], capacities: ArrayLike<number>, loads: Float64Array): void {
@@ -75,49 +128,42 @@ function begin(work: readonly MixedWork[], capacities: ArrayLike<number>, loads:
   }
 }
 
-/** Adds the loads of one work's smoothed best response. */
+/** Adds what one work's smoothed best response takes of each resource. */
 function respond(
-  of: MixedWork,
-  to: {
-    readonly capacities: ArrayLike<number>;
-    readonly parts: Float64Array;
-    readonly response: Float64Array;
-  },
+  { pools, need, amount, usd: prices }: MixedWork,
+  to: { readonly perUnit: Float64Array; readonly response: Float64Array; readonly usd: Float64Array },
 ): void {
-  const { capacities, parts, response } = to;
-  const { pools, need, amount } = of;
+  const { perUnit, response, usd } = to;
   let least = Infinity;
-  for (let i = 0; i < pools.length; i++) least = Math.min(least, payment(of, i, capacities, parts));
+  for (let i = 0; i < pools.length; i++) {
+    usd[i] = payment({ pools, need, usd: prices }, i, perUnit);
+    least = Math.min(least, usd[i] ?? 0);
+  }
   if (!(least < Infinity)) return;
   let sum = 0;
-  for (let i = 0; i < pools.length; i++) sum += leaning(payment(of, i, capacities, parts), least);
   for (let i = 0; i < pools.length; i++) {
-    const here = (amount * leaning(payment(of, i, capacities, parts), least)) / sum;
-    if (here === 0) continue;
+    usd[i] = leaning(usd[i] ?? 0, least);
+    sum += usd[i] ?? 0;
+  }
+  for (let i = 0; i < pools.length; i++) {
+    if (usd[i] === 0) continue;
+    const here = (amount * (usd[i] ?? 0)) / sum;
     const at = (pools[i] ?? 0) * KINDS;
-    for (let k = 0; k < KINDS; k++) {
-      const capacity = capacities[at + k] ?? 0;
-      if (capacity > 0) response[at + k] = (response[at + k] ?? 0) + (here * (need[k] ?? 0)) / capacity;
-    }
+    for (let k = 0; k < KINDS; k++) response[at + k] = (response[at + k] ?? 0) + here * (need[k] ?? 0);
   }
 }
 
-const leaning = (usd: number, least: number): number => (least > 0 ? Math.exp((1 - usd / least) / SMOOTH) : 1);
+function leaning(usd: number, least: number): number {
+  if (!(least > 0)) return 1;
+  const above = (usd / least - 1) / SMOOTH;
+  return above > NEVER ? 0 : Math.exp(-above);
+}
 
 /** US dollars per hour that a unit of work pays in its i-th pool. */
-function payment(
-  { need, pools, usd }: MixedWork,
-  i: number,
-  capacities: ArrayLike<number>,
-  parts: Float64Array,
-): number {
+function payment({ need, pools, usd }: Omit<MixedWork, 'amount'>, i: number, perUnit: Float64Array): number {
   const at = (pools[i] ?? 0) * KINDS;
   let share = 0;
-  for (let k = 0; k < KINDS; k++) {
-    const n = need[k] ?? 0;
-    if (n === 0) continue;
-    share += (n / (capacities[at + k] ?? 0)) * (parts[at + k] ?? 0);
-  }
+  for (let k = 0; k < KINDS; k++) share += (need[k] ?? 0) * (perUnit[at + k] ?? 0);
   return share * (usd[i] ?? 0);
 }
 
@@ -128,8 +174,13 @@ function split(loads: Float64Array, parts: Float64Array): void {
     for (let k = 0; k < KINDS; k++) most = Math.max(most, loads[at + k] ?? 0);
     if (most === 0) continue;
     let sum = 0;
-    for (let k = 0; k < KINDS; k++) sum += ((loads[at + k] ?? 0) / most) ** SHARPNESS;
-    for (let k = 0; k < KINDS; k++) parts[at + k] = ((loads[at + k] ?? 0) / most) ** SHARPNESS / sum;
+    for (let k = 0; k < KINDS; k++) {
+      const of = (loads[at + k] ?? 0) / most;
+      const part = of === 1 || of === 0 ? of : of ** SHARPNESS;
+      parts[at + k] = part;
+      sum += part;
+    }
+    for (let k = 0; k < KINDS; k++) parts[at + k] = (parts[at + k] ?? 0) / sum;
   }
 }
 

@@ -16,11 +16,6 @@ export interface MixedClass {
   readonly kind: Kind;
 }
 
-/** Above so many classes, those with nearly the same need count as one that needs their mean. */
-const MOST_CLASSES = 400;
-/** Classes that count as one differ by at most a factor of 2^(1 / STEPS) in each resource. */
-const STEPS = 2;
-
 /**
  * Parts of the price of each pool that its resources bear. Only pools that no other one beats per dollar take part; any
  * other has the parts of the one whose proportions are the nearest. O(classes x pools) at worst, once, then
@@ -50,7 +45,7 @@ export class Mix {
     this.#frontier.forEach((pool, i) =>
       capacities.set(book.capacity.subarray(pool * KINDS, (pool + 1) * KINDS), i * KINDS),
     );
-    const work = merged(classes).map(({ need, amount, kind }) => {
+    const work = classes.map(({ need, amount, kind }) => {
       const pools = this.poolsFor(kind).filter((pool) => fits(need, pool));
       return { need, amount, pools: pools.map((pool) => position.get(pool) ?? 0), usd: pools.map(usdOf) };
     });
@@ -103,22 +98,4 @@ export class Mix {
       return x === y ? sum : x > 0 && y > 0 ? sum + Math.abs(Math.log(x / y)) : Infinity;
     }, 0);
   }
-}
-
-/** As few classes as do, with the same loads in all. */
-function merged(classes: readonly MixedClass[]): readonly MixedClass[] {
-  if (classes.length <= MOST_CLASSES) return classes;
-  const kinds = new Map<Kind, number>();
-  const step = (n: number): number => (n > 0 ? Math.round(Math.log2(n) * STEPS) : -1);
-  const alike = Map.groupBy(classes, ({ need, kind }) => {
-    if (!kinds.has(kind)) kinds.set(kind, kinds.size);
-    return `${kinds.get(kind)} ${need.map(step).join()}`;
-  });
-  return [...alike.values()].map((of) => {
-    const amount = of.reduce((sum, c) => sum + c.amount, 0);
-    const mean = (k: number): number =>
-      amount > 0 ? of.reduce((sum, c) => sum + c.amount * (c.need[k] ?? 0), 0) / amount : (of[0]?.need[k] ?? 0);
-    const { kind } = of[0] as MixedClass;
-    return { need: Array.from({ length: KINDS }, (_, k) => mean(k)), amount, kind };
-  });
 }

@@ -34,7 +34,11 @@ export class Candidate {
   readonly offer: Offer;
   readonly vcpus: number;
   readonly capacity: readonly number[];
+  /** By the proportions of what they need: evenly spaced ones among them have all proportions. */
   readonly takers: readonly Taker[];
+  /** Work that belongs here, and other work, each in the order of `takers`. */
+  #belonging: readonly Taker[] = [];
+  #others: readonly Taker[] = [];
   /** Proportions in which the resources of an instance are to be used. */
   readonly #target = new Float64Array(KINDS);
   /** The last fill; later ones are hardly better, for tasks only become fewer. */
@@ -44,17 +48,36 @@ export class Candidate {
     this.pool = pool;
     this.offer = offer;
     this.vcpus = vcpusOf(pool);
-    this.capacity = vector(pool.type.capacity);
-    this.takers = takers;
+    const capacity = vector(pool.type.capacity);
+    this.capacity = capacity;
+    const leaning = ({ entry: { need } }: Taker): number =>
+      (need[0] ?? 0) / (capacity[0] ?? 1) / (1e-9 + (need[1] ?? 0) / (capacity[1] ?? 1));
+    this.takers = takers.toSorted((a, b) => leaning(b) - leaning(a));
   }
 
-  /** By the loads of the pool; a resource that bears a part of the price is to be used up. */
-  aim(loads: Float64Array, parts: Float64Array): void {
+  /**
+   * Takes the prices of resources: a resource that bears a part of the price is to be used up, any other in proportion
+   * to its load. `worthUsd` is what a task of an entry pays where it pays least.
+   */
+  aim({ loads, parts, worthUsd }: Aim): void {
     const most = loads.reduce((a, b) => Math.max(a, b), 0);
     for (let k = 0; k < KINDS; k++) {
       const load = most > 0 ? (loads[k] ?? 0) / most : 0;
       this.#target[k] = (parts[k] ?? 0) >= BEARS ? 1 : load;
     }
+    this.last = null;
+    const open = this.takers.filter(({ entry }) => entry.left > 0);
+    for (const taker of open) {
+      let share = 0;
+      for (let k = 0; k < KINDS; k++) {
+        const n = taker.entry.need[k] ?? 0;
+        if (n > 0) share += (n / (this.capacity[k] ?? 0)) * (parts[k] ?? 0);
+      }
+      taker.value = worthUsd(taker.entry) / taker.offer.usdPerHour;
+      taker.fit = share > 0 ? taker.value / share : 1;
+    }
+    this.#belonging = open.filter(({ fit }) => fit >= BELONGS);
+    this.#others = open.filter(({ fit }) => fit < BELONGS);
   }
 
   /** Expected part of an instance that survives what takes other pools of the footprint (Tributary eq. 2.6). */
@@ -68,25 +91,35 @@ export class Candidate {
    */
   fill(footprint: Footprint): Fill | null {
     const filling = new Filling(this.capacity, this.#target);
-    const open = this.takers.filter(({ entry }) => entry.left > 0);
-    filling.add(spread(open.filter(({ fit }) => fit >= BELONGS)));
-    filling.add(spread(open.filter(({ fit }) => fit < BELONGS)));
-    if (filling.taken.size === 0) return (this.last = null);
+    this.#belonging = this.#belonging.filter(isOpen);
+    this.#others = this.#others.filter(isOpen);
+    filling.add(spread(this.#belonging));
+    filling.add(spread(this.#others));
+    if (filling.taken.length === 0) return (this.last = null);
     let worth = 0;
     let score = 0;
     let usd = 0;
     let tasks = 0;
-    for (const [{ entry, value, offer }, n] of filling.taken) {
+    for (const { taker, tasks: n } of filling.taken) {
+      const { entry, value, offer } = taker;
       const premium = 1 + footprint.concentrationPremium(entry.next, offer.offer);
       worth += n * value;
       score += (n * value) / premium;
       usd += n * offer.usdPerHour * premium;
       tasks += n;
     }
-    const taken = [...filling.taken].map(([{ entry }, n]) => [entry, n] as const);
+    const taken = filling.taken.map(({ taker: { entry }, tasks: n }) => [entry, n] as const);
     return (this.last = { candidate: this, worth, score, usdPerHour: usd / tasks, taken });
   }
 }
+
+interface Aim {
+  readonly loads: Float64Array;
+  readonly parts: Float64Array;
+  readonly worthUsd: (entry: Entry) => number;
+}
+
+const isOpen = ({ entry }: Taker): boolean => entry.left > 0;
 
 /** Least part of the price at which a resource is scarce. */
 const BEARS = 0.02;
@@ -105,9 +138,15 @@ function spread(takers: readonly Taker[]): readonly Taker[] {
   return Array.from({ length: MOST_TAKERS }, (_, i) => takers[Math.floor((i * takers.length) / MOST_TAKERS)] as Taker);
 }
 
+/** A taker, and how many of its tasks an instance has. */
+interface Taking {
+  readonly taker: Taker;
+  tasks: number;
+}
+
 /** One instance, being filled. */
 class Filling {
-  readonly taken = new Map<Taker, number>();
+  readonly taken: Taking[] = [];
   readonly #capacity: readonly number[];
   readonly #target: Float64Array;
   readonly #free: Float64Array;
@@ -119,36 +158,30 @@ class Filling {
   }
 
   add(takers: readonly Taker[]): void {
-    let open = takers;
-    while (open.length > 0) {
-      let best: Taker | null = null;
+    const open = takers.map((taker): Taking => ({ taker, tasks: 0 }));
+    let count = open.length;
+    for (;;) {
+      let best: Taking | null = null;
       let least = Infinity;
-      const fitting: Taker[] = [];
-      for (const taker of open) {
-        if (this.#room(taker) === 0) continue;
-        fitting.push(taker);
-        const cost = this.#imbalance(taker.entry.need);
-        if (cost < least) [best, least] = [taker, cost];
+      let fitting = 0;
+      for (let i = 0; i < count; i++) {
+        const taking = open[i] as Taking;
+        if (!this.#fits(taking)) continue;
+        open[fitting++] = taking;
+        const cost = this.#imbalance(taking.taker.entry.need);
+        if (cost < least) [best, least] = [taking, cost];
       }
-      open = fitting;
-      if (best !== null) this.#take(best);
+      if (best === null) return;
+      if (best.tasks === 0) this.taken.push(best);
+      this.#take(best);
+      count = fitting;
     }
   }
 
-  #room({ entry }: Taker & { readonly entry: Entry }, asked = 1): number {
-    const left = entry.left - this.#takenOf(entry);
-    let room = Math.min(asked, left);
-    for (let k = 0; k < KINDS && room > 0; k++) {
-      const n = entry.need[k] ?? 0;
-      if (n > 0) room = Math.min(room, Math.floor(((this.#free[k] ?? 0) + SLACK) / n));
-    }
-    return room;
-  }
-
-  readonly #ofEntry = new Map<Entry, number>();
-
-  #takenOf(entry: Entry): number {
-    return this.#ofEntry.get(entry) ?? 0;
+  #fits({ taker: { entry }, tasks }: Taking): boolean {
+    if (tasks >= entry.left) return false;
+    for (let k = 0; k < KINDS; k++) if ((entry.need[k] ?? 0) > (this.#free[k] ?? 0) + SLACK) return false;
+    return true;
   }
 
   /** Spread of the used parts over their target once a task is added, less its size. */
@@ -164,23 +197,25 @@ class Filling {
       const target = this.#target[k] ?? 0;
       if (target < LEAST_TARGET) continue;
       const used = (1 - (this.#free[k] ?? 0) / capacity + of) / target;
-      low = Math.min(low, used);
-      high = Math.max(high, used);
+      if (used < low) low = used;
+      if (used > high) high = used;
     }
     return (high > low ? high - low : 0) - LARGER_FIRST * size;
   }
 
-  #take(taker: Taker): void {
-    const { entry } = taker;
+  #take(taking: Taking): void {
+    const { need, left } = taking.taker.entry;
     let largest = 0;
+    let room = left - taking.tasks;
     for (let k = 0; k < KINDS; k++) {
-      const capacity = this.#capacity[k] ?? 0;
-      if (capacity > 0) largest = Math.max(largest, (entry.need[k] ?? 0) / capacity);
+      const n = need[k] ?? 0;
+      if (n === 0) continue;
+      largest = Math.max(largest, n / (this.#capacity[k] ?? 0));
+      room = Math.min(room, Math.floor(((this.#free[k] ?? 0) + SLACK) / n));
     }
-    const tasks = this.#room(taker, largest > 0 ? Math.max(1, Math.floor(STEP / largest)) : Infinity);
-    for (let k = 0; k < KINDS; k++) this.#free[k] = (this.#free[k] ?? 0) - tasks * (entry.need[k] ?? 0);
-    this.taken.set(taker, (this.taken.get(taker) ?? 0) + tasks);
-    this.#ofEntry.set(entry, this.#takenOf(entry) + tasks);
+    const tasks = Math.min(room, largest > 0 ? Math.max(1, Math.floor(STEP / largest)) : Infinity);
+    for (let k = 0; k < KINDS; k++) this.#free[k] = (this.#free[k] ?? 0) - tasks * (need[k] ?? 0);
+    taking.tasks += tasks;
   }
 }
 
@@ -213,36 +248,24 @@ export function candidatesFor(entries: readonly Entry[]): readonly Candidate[] {
   });
 }
 
-/** Values of tasks, and proportions of their resources, at the best prices for all that is left. */
+/** Values of tasks, and proportions of their resources, at the best prices for all that is left. O(entries x offers). */
 export function appraised(entries: readonly Entry[], candidates: readonly Candidate[]): void {
   const capacities = Float64Array.from(candidates.flatMap((c) => c.capacity));
   const position = new Map(entries.map((entry, i) => [entry, i]));
   const work = entries.map(({ need, left }) => ({ need, amount: left, pools: [] as number[], usd: [] as number[] }));
   candidates.forEach(({ takers }, c) => {
     for (const { entry, offer } of takers) {
+      if (entry.left === 0) continue;
       const of = work[position.get(entry) ?? -1];
       of?.pools.push(c);
       of?.usd.push(offer.usdPerHour);
     }
   });
   const { parts, loads, usd } = resourceParts(work, capacities);
+  const worthUsd = (entry: Entry): number => usd[position.get(entry) ?? -1] ?? 0;
   candidates.forEach((candidate, c) => {
     const at = c * KINDS;
-    candidate.aim(loads.subarray(at, at + KINDS), parts.subarray(at, at + KINDS));
-    candidate.last = null;
-    for (const taker of candidate.takers) {
-      let share = 0;
-      taker.entry.need.forEach((n, k) => {
-        if (n > 0) share += (n / (candidate.capacity[k] ?? 0)) * (parts[at + k] ?? 0);
-      });
-      const worth = usd[position.get(taker.entry) ?? -1] ?? 0;
-      taker.value = worth / taker.offer.usdPerHour;
-      taker.fit = share > 0 ? taker.value / share : 1;
-    }
-    // Directions differ along this order, so that a part of it has all of them.
-    (candidate.takers as Taker[]).sort((a, b) => leaning(b, candidate) - leaning(a, candidate));
+    const [ofLoads, ofParts] = [loads.subarray(at, at + KINDS), parts.subarray(at, at + KINDS)];
+    candidate.aim({ loads: ofLoads, parts: ofParts, worthUsd });
   });
 }
-
-const leaning = ({ entry: { need } }: Taker, { capacity }: Candidate): number =>
-  (need[0] ?? 0) / (capacity[0] ?? 1) / (1e-9 + (need[1] ?? 0) / (capacity[1] ?? 1));

@@ -86,29 +86,30 @@ export class Scaler {
     for (const entry of entries) this.#upPack(entry);
     let list = entries.filter((e) => e.left > 0);
     if (list.length > 1) for (const entry of list) entry.widen('together');
+    let candidates = candidatesFor(list);
     while (list.length > 0) {
-      const candidates = candidatesFor(list);
       appraised(list, candidates);
       const until = RENEWED_AT * tasksOf(list);
-      if (!this.#buyFrom(candidates, list, until)) return;
+      const end = this.#buyFrom(candidates, list, until);
+      if (end === 'nothing') return;
       list = list.filter((e) => e.left > 0);
+      if (end === 'widened') candidates = candidatesFor(list);
     }
   }
 
-  /** Buys the best until so many tasks are left, or sizes are to be added. False: nothing can be bought. */
-  #buyFrom(candidates: readonly Candidate[], list: readonly Entry[], until: number): boolean {
+  /** Buys the best until so many tasks are left, nothing can be bought, or sizes were added. */
+  #buyFrom(candidates: readonly Candidate[], list: readonly Entry[], until: number): 'some' | 'nothing' | 'widened' {
     const queue = new Queue(candidates.filter((c) => c.vcpus <= this.#vcpus + 1e-9));
     let left = tasksOf(list);
-    let any = false;
-    while (left > until || left <= LAST_TASKS) {
+    let end: 'some' | 'nothing' = 'nothing';
+    while (left > 0 && (left > until || left <= LAST_TASKS)) {
       const fill = queue.best(this.#footprint, this.#vcpus);
-      if (fill === null) return any;
-      if (fill.worth < WELL_FILLED && widened(fill)) return true;
+      if (fill === null) return end;
+      if (fill.worth < WELL_FILLED && widened(fill)) return 'widened';
       left -= this.#buy(fill);
-      any = true;
-      if (left === 0) return true;
+      end = 'some';
     }
-    return true;
+    return 'some';
   }
 
   /** Tasks that got room. */
@@ -209,16 +210,18 @@ class Queue {
       c.last = fill(c);
     }
     this.#candidates = this.#candidates.filter((c) => c.last !== null);
-    const survives = new Map(this.#candidates.map((c) => [c, c.survives(footprint)]));
-    const scoreOf = (c: Candidate): number => (c.last?.score ?? -Infinity) * (survives.get(c) ?? 1);
+    const survives = this.#candidates.map((c) => c.survives(footprint));
     for (;;) {
-      const [first, ...others] = this.#candidates;
-      if (first === undefined) return null;
-      const top = others.reduce((a, b) => (scoreOf(b) > scoreOf(a) ? b : a), first);
-      if (fresh.has(top)) return top.last;
+      let top: Candidate | null = null;
+      let most = -Infinity;
+      for (let i = 0; i < this.#candidates.length; i++) {
+        const c = this.#candidates[i] as Candidate;
+        const score = (c.last?.score ?? -Infinity) * (survives[i] ?? 1);
+        if (score > most) [top, most] = [c, score];
+      }
+      if (top === null || fresh.has(top)) return top?.last ?? null;
       fresh.add(top);
       top.last = fill(top);
-      if (top.last === null) this.#candidates = this.#candidates.filter((c) => c !== top);
     }
   }
 }

@@ -154,7 +154,6 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: 'Stratus, section 3.3.3 (AWS Fargate)',
     extends: 'stratus-no-clearing',
     estimate: 'told',
-    appraise: 'fargate',
     place: 'one-per-instance',
     scale: 'fargate',
   },

@@ -4,7 +4,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import type { ConsideredOffer } from '../../domain/plan.ts';
-import { isFargate, usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
+import { usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { dominantShare, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
@@ -19,9 +19,6 @@ interface PricedPool {
   /** Dominant share of one task. */
   readonly share: number;
 }
-
-/** Why a pool is out of the question, whatever the task; null: it is not. */
-type Excludes = (pool: Pool) => string | null;
 
 interface PricedPools {
   /** Lowest price of an instance first. */
@@ -40,25 +37,13 @@ export const appraiseByPrice: AppraisePolicy = (context) => byPriceAt(() => 'unc
 export const appraiseByPriceAtOnDemand: AppraisePolicy = (context) =>
   byPriceAt(({ option, onDemandUsdPerHour }) => (option === 'spot' ? onDemandUsdPerHour : 'uncapped'), context);
 
-/** The same of AWS Fargate alone. A market without it has no offers, and explanations say so. */
-export const appraiseFargate: AppraisePolicy = (context) =>
-  byPriceAt(
-    () => 'uncapped',
-    context,
-    (pool) => (isFargate(pool) ? null : 'AWS Fargate alone'),
-  );
-
-function byPriceAt(
-  bidOf: (pool: Pool) => Bid,
-  context: AppraiseContext,
-  excludes: Excludes = () => null,
-): ReturnType<AppraisePolicy> {
+function byPriceAt(bidOf: (pool: Pool) => Bid, context: AppraiseContext): ReturnType<AppraisePolicy> {
   const classes = new Map<string, PricedPools>();
   const result = new Map<GroupId, GroupOffers>();
   for (const group of context.snapshot.groups) {
     const key = `${vector(group.need).join(',')} ${JSON.stringify(group.stage.constraints)}`;
     let pools = classes.get(key);
-    if (pools === undefined) classes.set(key, (pools = pricedPools(group, { bidOf, excludes }, context)));
+    if (pools === undefined) classes.set(key, (pools = pricedPools(group, bidOf, context)));
     const offers = offersOf(group, pools, context);
     if (offers !== null) result.set(group.id, offers);
   }
@@ -67,13 +52,13 @@ function byPriceAt(
 
 function pricedPools(
   { need, stage }: Pick<PendingGroup, 'need' | 'stage'>,
-  { bidOf, excludes }: { readonly bidOf: (pool: Pool) => Bid; readonly excludes: Excludes },
+  bidOf: (pool: Pool) => Bid,
   { snapshot }: AppraiseContext,
 ): PricedPools {
   const held = instanceParts(snapshot).takingTasks;
   const excluded = new Map<string, number>();
   const priced = snapshot.pools.flatMap((view): PricedPool[] => {
-    const why = excludes(view.pool) ?? exclusion(view, { need, stage, isHeld: held.has(view.pool.id) });
+    const why = exclusion(view, { need, stage, isHeld: held.has(view.pool.id) });
     if (why !== null) {
       excluded.set(why, (excluded.get(why) ?? 0) + 1);
       return [];

@@ -1,7 +1,7 @@
 import { seconds } from '../../kernel/units.ts';
 import { policy } from '../../policy/policy.ts';
 import { appraise } from './appraise.ts';
-import { appraiseByPrice, appraiseByPriceAtOnDemand, appraiseFargate } from './by-price.ts';
+import { appraiseByPrice, appraiseByPriceAtOnDemand } from './by-price.ts';
 import { bidsFor } from './pools.ts';
 import { appraiseWithoutSpot } from './without-spot.ts';
 
@@ -49,14 +49,5 @@ export const APPRAISE = [
       asks: { bids: (pool) => (pool.option === 'spot' ? [pool.onDemandUsdPerHour] : []), horizon: seconds(3600) },
     },
     appraiseByPriceAtOnDemand,
-  ),
-  policy(
-    'appraise',
-    {
-      name: 'fargate',
-      about: 'sizes of AWS Fargate by price',
-      source: 'Stratus, section 3.3.3 (AWS Fargate)',
-    },
-    appraiseFargate,
   ),
 ];

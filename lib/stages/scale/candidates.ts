@@ -126,7 +126,7 @@ const BEARS = 0.02;
 /** Least fit of work that belongs to a pool: the prices are near their optimum, not there. */
 const BELONGS = 0.97;
 /** Takers that are looked at for each step of a fill. */
-const MOST_TAKERS = 96;
+export const MOST_TAKERS = 96;
 /** Largest part of an instance that a step takes. */
 const STEP = 1 / 48;
 /** Weight of size against proportion. */

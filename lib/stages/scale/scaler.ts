@@ -1,7 +1,7 @@
 import { capUsd, type Bid, type Pool } from '../../domain/pool.ts';
 import { KINDS, RESOURCE_KINDS, countInVector } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { appraised, candidatesFor, type Candidate, type Fill } from './candidates.ts';
+import { appraised, candidatesFor, MOST_TAKERS, type Candidate, type Fill } from './candidates.ts';
 import { vcpusLeft, openPools } from './eligible.ts';
 import { entriesOf, type Entry } from './entries.ts';
 import { Footprint } from './footprint.ts';
@@ -38,7 +38,7 @@ const RENEWED_AT = 0.75;
  * together. The price is the expected one of useful work (redone work and refunds in it), raised by the job's
  * concentration in the pool and by Tributary's correlation penalty, whose complement is the expected part that
  * survives (eq. 2.6). The best is bought, its tasks are assigned, and so on until all tasks have room or nothing may
- * be bought. What is too little for the instances on offer is offered further sizes.
+ * be bought. What is too little for the instances on offer is offered further sizes, once few classes are left.
  *
  * What a longer bin's instances have left is filled by shorter tasks first (up-packing, 3.2.2), since the packer
  * will do so.
@@ -105,7 +105,7 @@ export class Scaler {
     while (left > 0 && (left > until || left <= LAST_TASKS)) {
       const fill = queue.best(this.#footprint, this.#vcpus);
       if (fill === null) return end;
-      if (fill.worth < WELL_FILLED && widened(fill)) return 'widened';
+      if (list.length <= MOST_TAKERS && fill.worth < WELL_FILLED && widened(fill)) return 'widened';
       left -= this.#buy(fill);
       end = 'some';
     }

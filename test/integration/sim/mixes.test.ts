@@ -3,6 +3,7 @@ import { schedulerConfig } from '../../../lib/domain/config.ts';
 import { seconds } from '../../../lib/kernel/units.ts';
 import { outcomeOf } from '../../../lib/drivers/sim/outcome-of-run.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
+import { marketOfPreset } from '../../../lib/market/fargate.ts';
 import { relocationS } from '../../../lib/policy/work-left.ts';
 import { policyList, presetNamed } from '../../../lib/stages/registry.ts';
 import { resources } from '../../support/builders.ts';
@@ -52,7 +53,12 @@ const DEARER: Readonly<Record<string, number>> = {
 
 async function runOf(base: string, changed: string, policy: string) {
   const { stages, asks } = presetNamed('mine', { mine: { extends: base, [changed]: policy } });
-  const market: Parameters<typeof simulated>[1] = { trace, market: (now) => replayMarket(trace, now), vcpus: VCPUS };
+  const offered = marketOfPreset(trace, stages);
+  const market: Parameters<typeof simulated>[1] = {
+    trace: offered,
+    market: (now) => replayMarket(offered, now),
+    vcpus: VCPUS,
+  };
   const result = await simulated(jobs(), { ...market, deciders: () => ({ name: 'mine', stages, asks }) });
   const { totals } = outcomeOf(result, { preset: 'mine', seed: 1, fromMs: START_MS });
   const interrupted = result.events.filter((e) => e.type === 'attempt-interrupted').length;

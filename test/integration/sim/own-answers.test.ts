@@ -231,7 +231,7 @@ const SPOILED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Fields that may be absent. */
-const OPTIONAL = /\.(to|quota|opens|preferenceUsd|attempts|ranS|mayBeDue|inPool|savedUsd|riskUsd)$/;
+const OPTIONAL = /\.(to|quota|opens|preferenceUsd|attempts|ranS|mayBeDue|inPool|savedUsd|riskUsd|restarts)$/;
 const NULLABLE = /\.(taskDeadlineMs|latestSafeStartMs|bound|boundKind|gap|gapOfCost)$/;
 const NEGATIVE = /(Usd|\.usd|Ms|objective|Objective|bound|gap|gapOfCost)$/;
 /** Fields of a moved group that follow from the move, and are not read. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { epochMs, raw } from '../../../lib/kernel/units.ts';
 import { isFargate } from '../../../lib/domain/pool.ts';
-import { fargatePools, withFargate } from '../../../lib/market/fargate.ts';
-import { appraiseFargate } from '../../../lib/stages/appraise/by-price.ts';
+import { expectInstances, fargatePools, marketOfPreset, withFargate } from '../../../lib/market/fargate.ts';
 import { presetList, presetNamed } from '../../../lib/stages/registry.ts';
 import { generatedMarket } from '../../../bench/default/markets.ts';
 import { config, group, pool, resources, view, world } from '../../support/decision-world.ts';
@@ -60,13 +59,21 @@ describe('presets and Fargate', () => {
     expect(purchases.map((p) => [p.pool, p.count])).toEqual([['fargate.2048x5120/us-east-1a/on-demand', 2]]);
   });
 
-  it('fargate finds nothing in a market without it, and says so', () => {
-    const facts = world({ pools: [machine], groups: [group({ id: 'a', need })] });
-    const [offers] = appraiseFargate({ ...facts, config: config() }).values();
-    expect(offers?.offers).toEqual([]);
-    expect(offers?.excluded).toEqual([{ constraint: 'AWS Fargate alone', pools: 1 }]);
+  it('fargate buys nothing in a market without it', () => {
+    const { stages } = presetNamed('fargate');
     const input = acquireInput(wanted, { pools: [machine] });
-    expect(presetNamed('fargate').stages.scale({ ...input, later: () => [], used: new Set() }).purchases).toEqual([]);
+    expect(stages.scale({ ...input, later: () => [], used: new Set() }).purchases).toEqual([]);
+  });
+
+  it('is brought into a simulation for a preset that buys nothing else, and that preset is refused elsewhere', () => {
+    const trace = generatedMarket(1);
+    for (const { name } of presetList()) {
+      const { stages } = presetNamed(name);
+      const isFargateAlone = name === 'fargate';
+      expect(marketOfPreset(trace, stages).pools.some(isFargate)).toBe(isFargateAlone);
+      if (isFargateAlone) expect(() => expectInstances(name, stages)).toThrow('buys AWS Fargate');
+      else expectInstances(name, stages);
+    }
   });
 
   it.each(

@@ -119,7 +119,7 @@ async function exchangesOf(deciders: Deciders): Promise<number> {
 describeTactic({
   tactic: 'no task is exchanged for another of its stage',
   acts: async (deciders) => (await exchangesOf(deciders)) === 0,
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'supercloud'],
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'supercloud', 'fargate'],
   mixed: [
     without('first come, first served', { plan: 'fcfs' }),
     {

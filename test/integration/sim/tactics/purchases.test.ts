@@ -68,7 +68,7 @@ describeTactic({
     const { bought } = await runOf({ jobs, trace: zones({}), config: { lateBudget: 0 } }, deciders);
     return bought.every((b) => b.option === 'on-demand');
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'fargate'],
   mixed: [
     without('offers by price', { appraise: 'by-price' }),
     bringing('a fleet that appraises risks', { extends: 'fleet', appraise: 'cost-and-risk' }),
@@ -83,7 +83,7 @@ describeTactic({
       (await runOf({ jobs, trace: zones({}), config: { lateBudget: 0 } }, deciders)).bought[0]?.option === 'on-demand'
     );
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress'],
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'fargate'],
   mixed: [
     without('first come, first served by price', { plan: 'fcfs', appraise: 'by-price' }),
     bringing('a fleet with the greedy plan', { extends: 'fleet', plan: 'greedy' }),

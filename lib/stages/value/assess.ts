@@ -11,10 +11,10 @@ import {
   type Seconds,
 } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { mean, type Distribution } from '../../domain/distribution.ts';
+import { mean, meanS, type Distribution } from '../../domain/distribution.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
-import { begunBy, doneOnceS } from '../../domain/work-to-do.ts';
+import { begunBy, doneOnceS, meanToDo, type Begun } from '../../domain/work-to-do.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
 import { chargedAloneS } from '../../market/billing.ts';
@@ -75,7 +75,8 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     for (const g of snapshot.groups) {
       const stage = stageOf(g.job, g.stage);
       if (stage === undefined) continue;
-      groups.set(g.id, worthOf(stage, { done: doneOnceS(g), kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
+      const grown = grownBy(stage, g);
+      groups.set(g.id, worthOf(grown, { done: doneOnceS(g), kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
     }
     const ofRunning = (r: RunningTask): Worth | undefined => {
       const stage = stageOf(r.attempt.job, r.stage);
@@ -141,6 +142,8 @@ interface StageWorth {
   readonly taskDeadlineMs: EpochMs | null;
   readonly runtime: Distribution;
   readonly wavesBeforeS: Seconds;
+  /** True if the worth is a multiple of the expected cost, not stated by the user. */
+  readonly followsCost: boolean;
   /** Worth of each of its tasks, however far it is; null with a deadline. */
   readonly lasting: Worth | null;
 }
@@ -201,6 +204,7 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
       curve: drawn.curve,
       why,
       taskDeadlineMs,
+      followsCost: job.spec.value.onTimeUsd === null,
       lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
       wavesBeforeS: scale(mean(stage.runtime), wavesBefore(stage, vcpus)),
@@ -235,6 +239,20 @@ interface Progress {
   readonly done: Seconds;
   readonly kept: Seconds;
   readonly wavesBeforeS: Seconds;
+}
+
+/**
+ * The same stage for tasks that outlived all of its forecast. A worth that is a multiple of the cost of the job's work grows
+ * with the work: else a job whose running time was thought much too short is not worth its own cost, and waits for
+ * ever once it is stopped.
+ */
+function grownBy(stage: StageWorth, group: Begun): StageWorth {
+  const { runtime, curve } = stage;
+  const longestS = runtime.atS.at(-1) ?? 0;
+  if (!stage.followsCost || longestS === 0 || raw(doneOnceS(group)) < longestS) return stage;
+  const factor = meanToDo(runtime, group) / meanS(runtime);
+  if (!(factor > 1)) return stage;
+  return { ...stage, curve: { points: curve.points.map(({ atMs, usd }) => ({ atMs, usd: usd * factor })) } };
 }
 
 function worthOf(stage: StageWorth, progress: Progress, config: SchedulerConfig): Worth {

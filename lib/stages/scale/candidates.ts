@@ -37,8 +37,8 @@ export class Candidate {
   /** By the proportions of what they need: evenly spaced ones among them have all proportions. */
   readonly takers: readonly Taker[];
   /** Work that belongs here, and other work, each in the order of `takers`. */
-  #belonging: readonly Taker[] = [];
-  #others: readonly Taker[] = [];
+  #belonging: Taker[] = [];
+  #others: Taker[] = [];
   /** Proportions in which the resources of an instance are to be used. */
   readonly #target = new Float64Array(KINDS);
   /** The last fill; later ones are hardly better, for tasks only become fewer. */
@@ -91,10 +91,8 @@ export class Candidate {
    */
   fill(footprint: Footprint): Fill | null {
     const filling = new Filling(this.capacity, this.#target);
-    this.#belonging = this.#belonging.filter(isOpen);
-    this.#others = this.#others.filter(isOpen);
-    filling.add(spread(this.#belonging));
-    filling.add(spread(this.#others));
+    filling.add(openOf(this.#belonging));
+    filling.add(openOf(this.#others));
     if (filling.taken.length === 0) return (this.last = null);
     let worth = 0;
     let score = 0;
@@ -126,17 +124,30 @@ const BEARS = 0.02;
 /** Least fit of work that belongs to a pool: the prices are near their optimum, not there. */
 const BELONGS = 0.97;
 /** Takers that are looked at for each step of a fill. */
-export const MOST_TAKERS = 96;
+const MOST_TAKERS = 64;
 /** Largest part of an instance that a step takes. */
 const STEP = 1 / 48;
 /** Weight of size against proportion. */
 const LARGER_FIRST = 0.5;
 
-/** Some of the takers, evenly spread over the order that they have, if there are too many. */
-function spread(takers: readonly Taker[]): readonly Taker[] {
-  if (takers.length <= MOST_TAKERS) return takers;
-  return Array.from({ length: MOST_TAKERS }, (_, i) => takers[Math.floor((i * takers.length) / MOST_TAKERS)] as Taker);
+/**
+ * Takers with tasks left, evenly spread over the order that they have, if there are too many. Those without are taken
+ * out of the list once they are a quarter of what is looked at.
+ */
+function openOf(takers: Taker[]): readonly Taker[] {
+  const seen = spread(takers);
+  const open = seen.filter(isOpen);
+  if (open.length * 4 > seen.length * 3) return open;
+  let kept = 0;
+  for (const taker of takers) if (isOpen(taker)) takers[kept++] = taker;
+  takers.length = kept;
+  return spread(takers);
 }
+
+const spread = (takers: readonly Taker[]): readonly Taker[] =>
+  takers.length <= MOST_TAKERS
+    ? takers
+    : Array.from({ length: MOST_TAKERS }, (_, i) => takers[Math.floor((i * takers.length) / MOST_TAKERS)] as Taker);
 
 /** A taker, and how many of its tasks an instance has. */
 interface Taking {

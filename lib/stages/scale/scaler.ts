@@ -1,7 +1,7 @@
 import { capUsd, type Bid, type Pool } from '../../domain/pool.ts';
 import { KINDS, RESOURCE_KINDS, countInVector } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { appraised, candidatesFor, MOST_TAKERS, type Candidate, type Fill } from './candidates.ts';
+import { appraised, candidatesFor, type Candidate, type Fill } from './candidates.ts';
 import { vcpusLeft, openPools } from './eligible.ts';
 import { entriesOf, type Entry } from './entries.ts';
 import { Footprint } from './footprint.ts';
@@ -26,6 +26,8 @@ const STEP = 8;
 const MOST_EXAMINED = 64;
 /** Tasks worth less of an instance's price than this are offered other sizes. */
 const WELL_FILLED = 0.98;
+/** With more classes left, no sizes are added: candidates would be made anew for each. */
+const WIDENED_AT = 200;
 /** Prices are worked out anew once no more than this part of the tasks is left. */
 const RENEWED_AT = 0.75;
 
@@ -105,18 +107,21 @@ export class Scaler {
     while (left > 0 && (left > until || left <= LAST_TASKS)) {
       const fill = queue.best(this.#footprint, this.#vcpus);
       if (fill === null) return end;
-      if (list.length <= MOST_TAKERS && fill.worth < WELL_FILLED && widened(fill)) return 'widened';
-      left -= this.#buy(fill);
+      if (list.length <= WIDENED_AT && fill.worth < WELL_FILLED && widened(fill)) return 'widened';
+      left -= this.#buy(fill, left);
       end = 'some';
     }
     return 'some';
   }
 
   /** Tasks that got room. */
-  #buy({ candidate, taken, usdPerHour }: Fill): number {
+  #buy({ candidate, taken, usdPerHour }: Fill, left: number): number {
     const { pool, offer, vcpus } = candidate;
     const whole = taken.reduce((n, [entry, tasks]) => Math.min(n, Math.floor(entry.left / tasks)), Infinity);
-    const count = Math.max(1, Math.min(Math.floor(whole / this.#step), Math.floor((this.#vcpus + 1e-9) / vcpus)));
+    // Half of what the rarest allows, so that the proportions of what is left stay.
+    const perInstance = taken.reduce((n, [, of]) => n + of, 0);
+    const most = this.#step === 1 ? Infinity : Math.floor(left / perInstance / this.#step);
+    const count = Math.max(1, Math.min(Math.floor(whole / 2), most, Math.floor((this.#vcpus + 1e-9) / vcpus)));
     const survives = candidate.survives(this.#footprint);
     const free = [...candidate.capacity];
     let tasks = 0;

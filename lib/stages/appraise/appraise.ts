@@ -45,16 +45,22 @@ export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }
     requestClasses.add(requestClass, group.count, task.meanS);
     return [{ group, requestClass, task }];
   });
-  for (const { group, requestClass, task } of waiting) {
+  const found = waiting.map(({ group, requestClass, task }) => {
     const equivalenceClass = equivalenceClasses.of(requestClass, task);
-    const key = deadlineKey(task);
-    let offers = equivalenceClass.offersByDeadline.get(key);
-    if (offers === undefined) {
+    return { group, requestClass, task, equivalenceClass, key: deadlineKey(task) };
+  });
+  // Class by class, because the lists of few classes are kept.
+  for (const [{ offersByDeadline }, of] of Map.groupBy(found, (w) => w.equivalenceClass)) {
+    for (const { group, requestClass, task, equivalenceClass, key } of of) {
+      if (offersByDeadline.has(key)) continue;
       const candidates = (options: Options): Candidate[] => candidatesOf(options, task);
-      offers = choose({ group: group.id, excluded: requestClass.excluded, equivalenceClass, candidates, task, config });
-      equivalenceClass.offersByDeadline.set(key, offers);
+      const choice = { group: group.id, excluded: requestClass.excluded, equivalenceClass, candidates, task, config };
+      offersByDeadline.set(key, choose(choice));
     }
-    result.set(group.id, forGroup(offers, group.id));
+  }
+  for (const { group, equivalenceClass, key } of found) {
+    const offers = equivalenceClass.offersByDeadline.get(key);
+    if (offers !== undefined) result.set(group.id, forGroup(offers, group.id));
   }
   return result;
 };

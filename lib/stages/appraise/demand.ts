@@ -70,10 +70,11 @@ export class ClassDemand {
   }
 }
 
-/** Waiting work that may use a pool, and the part of it that is there at once. */
-interface InPool {
-  readonly work: Bins;
-  atOnce: number;
+/** Waiting work by pool. */
+interface ByPool {
+  readonly work: readonly Bins[];
+  /** What is there at once. */
+  readonly atOnce: Float64Array;
 }
 
 /**
@@ -83,8 +84,9 @@ interface InPool {
 export class Demand {
   readonly #book: PoolBook;
   readonly #requestClasses: ClassDemand[] = [];
-  #byPool: readonly InPool[] | null = null;
+  #byPool: ByPool | null = null;
   #mix: Mix | null = null;
+  #least: Float64Array | null = null;
 
   constructor(book: PoolBook) {
     this.#book = book;
@@ -115,26 +117,25 @@ export class Demand {
     const { runtimeS, chargedS } = held;
     const ran = chargedS > 0 ? Math.min(1, runtimeS / chargedS) : 1;
     const own = Math.max(ran, of.tasks.during(chargedS));
-    return this.#paid(of, at, { own, ran, all: this.#pools()[pool]?.work.during(chargedS) ?? 0 });
+    const all = this.#pools().work[pool]?.during(chargedS) ?? 0;
+    return paid({ share, mixed: this.#shareIn(pool, of.need, share), own, ran, all });
   }
 
-  /** The least paid share for any running time, of a class with so many tasks at once. O(resources). */
-  leastShare(of: ClassDemand, at: { readonly pool: number; readonly share: number }, tasks: number): number {
-    if (!(at.share > 0)) return at.share;
-    return this.#paid(of, at, { own: Math.max(1, tasks), ran: 1, all: this.#pools()[at.pool]?.atOnce ?? 0 });
-  }
-
-  #paid(
-    of: ClassDemand,
-    { pool, share }: { readonly pool: number; readonly share: number },
-    { own, ran, all }: { readonly own: number; readonly ran: number; readonly all: number },
-  ): number {
-    const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
-    const mixed = this.#shareIn(pool, of, share);
-    const instances = Math.max(1, Math.ceil(own / perInstance - 1e-9));
-    const others = Math.max(0, all - own * mixed);
-    const used = Math.min(1, (own * mixed + others) / instances);
-    return Math.min(1 / ran, mixed / Math.max(mixed * ran, used));
+  /**
+   * The least paid share for any running time, in pools where one task takes `shares`, of a class with so many tasks at
+   * once. O(pools x resources).
+   */
+  leastShares(of: ClassDemand, pools: readonly number[], shares: Float64Array): Float64Array {
+    const own = Math.max(1, of.tasks.during(0));
+    const { atOnce } = this.#pools();
+    const least = (this.#least ??= new Float64Array(this.#book.views.length));
+    for (const pool of pools) {
+      const share = shares[pool] ?? 0;
+      if (share === Infinity) continue;
+      const mixed = this.#shareIn(pool, of.need, share);
+      least[pool] = share > 0 ? paid({ share, mixed, own, ran: 1, all: atOnce[pool] ?? 0 }) : share;
+    }
+    return least;
   }
 
   /** Pools, by position, that suit all waiting work with the same constraints together. */
@@ -143,7 +144,7 @@ export class Demand {
   }
 
   /** Share of a full instance that a task pays, with the work that fills it beside the task. */
-  #shareIn(pool: number, { need }: ClassDemand, share: number): number {
+  #shareIn(pool: number, need: readonly number[], share: number): number {
     return Math.min(share, this.#mixed().shareIn(pool, need) ?? share);
   }
 
@@ -154,20 +155,36 @@ export class Demand {
     ));
   }
 
-  #pools(): readonly InPool[] {
+  #pools(): ByPool {
     return (this.#byPool ??= this.#summed());
   }
 
-  #summed(): readonly InPool[] {
-    const byPool = this.#book.views.map((): InPool => ({ work: new Bins(), atOnce: 0 }));
+  #summed(): ByPool {
+    const work = this.#book.views.map(() => new Bins());
     for (const of of this.#requestClasses) {
       for (const pool of of.kind.pools) {
         if (!this.#book.isOpen(pool)) continue;
         const share = this.#book.shareOf(of.need, pool);
-        if (share < Infinity) byPool[pool]?.work.addScaled(of.tasks, this.#shareIn(pool, of, share));
+        if (share < Infinity) work[pool]?.addScaled(of.tasks, this.#shareIn(pool, of.need, share));
       }
     }
-    for (const of of byPool) of.atOnce = of.work.during(0);
-    return byPool;
+    return { work, atOnce: Float64Array.from(work, (of) => of.during(0)) };
   }
+}
+
+/** Tasks of a class count for at least one; `all` is the work of all classes. */
+function paid(of: {
+  /** Dominant share of a task, and its share of a full instance. */
+  readonly share: number;
+  readonly mixed: number;
+  readonly own: number;
+  readonly ran: number;
+  readonly all: number;
+}): number {
+  const { share, mixed, own, ran, all } = of;
+  const perInstance = Math.max(1, Math.floor(1 / share + 1e-9));
+  const instances = Math.max(1, Math.ceil(own / perInstance - 1e-9));
+  const others = Math.max(0, all - own * mixed);
+  const used = Math.min(1, (own * mixed + others) / instances);
+  return Math.min(1 / ran, mixed / Math.max(mixed * ran, used));
 }

@@ -47,37 +47,80 @@ export interface SpotPool extends AtLeast {
   readonly options: () => Options;
 }
 
+/** Lists of options, each made on first use. */
+class Lists {
+  readonly nonInterruptible: () => readonly Options[];
+  /** Shortlisted spot pools: the cheapest, then the safest. */
+  readonly spot: () => readonly SpotPools[];
+  readonly together: () => readonly Options[];
+  readonly sizes: () => readonly Options[];
+
+  constructor(of: RequestClass, options: (pool: ClassPool) => Options, spot: () => readonly SpotPools[]) {
+    this.nonInterruptible = once(() => of.nonInterruptible().map(options));
+    this.spot = once(spot);
+    this.together = once(() => of.together().map(options));
+    this.sizes = once(() => of.sizes().map(options));
+  }
+}
+
 /**
  * Tasks with one request class and one remaining running time. Outcomes without a deadline are computed once, pool by
- * pool on first use.
+ * pool on first use, and again after they were forgotten.
  */
 export class EquivalenceClass {
   readonly offersByDeadline = new Map<string, GroupOffers>();
-  /** Options in non-interruptible pools. */
-  readonly nonInterruptible: readonly Options[];
   readonly #requestClass: RequestClass;
   readonly #work: ClassWork;
   readonly #book: PoolBook;
   readonly #holding: Holding;
-  #spot: readonly SpotPools[] | null = null;
+  readonly #onUse: (used: EquivalenceClass) => void;
+  #lists: Lists | null = null;
 
-  constructor(requestClass: RequestClass, work: ClassWork, book: PoolBook) {
+  constructor(
+    requestClass: RequestClass,
+    work: ClassWork,
+    { book, onUse }: { readonly book: PoolBook; readonly onUse: (used: EquivalenceClass) => void },
+  ) {
     this.#requestClass = requestClass;
+    this.#onUse = onUse;
     this.#work = work;
     this.#book = book;
     this.#holding = holdingOf(work.runtime, work.meanS, book.config);
-    this.nonInterruptible = requestClass.nonInterruptible().map((pool) => this.#options(pool));
+  }
+
+  get #kept(): Lists {
+    this.#onUse(this);
+    return (this.#lists ??= new Lists(
+      this.#requestClass,
+      (pool) => this.#options(pool),
+      () => this.#listed(),
+    ));
+  }
+
+  forget(): void {
+    this.#lists = null;
+    this.#requestClass.forget();
+  }
+
+  /** Options in non-interruptible pools. */
+  get nonInterruptible(): readonly Options[] {
+    return this.#kept.nonInterruptible();
   }
 
   /** Shortlisted spot pools: the cheapest, then the safest. */
   get spot(): readonly SpotPools[] {
-    return (this.#spot ??= this.#listed());
+    return this.#kept.spot();
   }
 
-  readonly together = once(() => this.#requestClass.together().map((pool) => this.#options(pool)));
+  /** Options in pools that suit it together with other work. */
+  together(): readonly Options[] {
+    return this.#kept.together();
+  }
 
   /** Options of each size of instance, for what fills no other. */
-  readonly sizes = once(() => this.#requestClass.sizes().map((pool) => this.#options(pool)));
+  sizes(): readonly Options[] {
+    return this.#kept.sizes();
+  }
 
   #listed(): readonly SpotPools[] {
     const { lossS } = this.#work.terms;
@@ -156,13 +199,19 @@ export class EquivalenceClass {
   }
 }
 
-/** Equivalence classes by content, made on first use. */
+/** Equivalence classes whose lists are kept: each has some ten kilobytes. */
+const MOST_KEPT = 1000;
+
+/** Equivalence classes by content, made on first use. The lists of those used last are kept. */
 export class EquivalenceClassBook {
   readonly #book: PoolBook;
   /** Running times that differ, by their mean: few have the same. */
   readonly #runtimes = new Map<number, NumberedRuntime[]>();
   #runtimeCount = 0;
   readonly #equivalenceClasses = new Map<string, EquivalenceClass>();
+  /** The one used last comes last. */
+  readonly #used = new Set<EquivalenceClass>();
+  #last: EquivalenceClass | null = null;
 
   constructor(book: PoolBook) {
     this.#book = book;
@@ -171,10 +220,24 @@ export class EquivalenceClassBook {
   of(requestClass: RequestClass, work: ClassWork): EquivalenceClass {
     const key = `${requestClass.id} ${this.#numberOf(work)} ${work.terms.lossS} ${work.terms.restoreS}`;
     let equivalenceClass = this.#equivalenceClasses.get(key);
-    if (equivalenceClass === undefined)
-      this.#equivalenceClasses.set(key, (equivalenceClass = new EquivalenceClass(requestClass, work, this.#book)));
+    if (equivalenceClass === undefined) {
+      equivalenceClass = new EquivalenceClass(requestClass, work, { book: this.#book, onUse: this.#onUse });
+      this.#equivalenceClasses.set(key, equivalenceClass);
+    }
     return equivalenceClass;
   }
+
+  readonly #onUse = (used: EquivalenceClass): void => {
+    if (used === this.#last) return;
+    this.#last = used;
+    this.#used.delete(used);
+    this.#used.add(used);
+    if (this.#used.size <= MOST_KEPT) return;
+    const [oldest] = this.#used;
+    if (oldest === undefined) return;
+    this.#used.delete(oldest);
+    oldest.forget();
+  };
 
   #numberOf({ runtime, meanS }: ClassWork): number {
     let alike = this.#runtimes.get(meanS);

@@ -63,7 +63,7 @@ export class Mix {
     if (perUnit === undefined) this.#known[pool] = perUnit = this.#perUnit(pool);
     if (perUnit === null) return null;
     let share = 0;
-    for (const k of this.#asked) share += (need[k] ?? 0) * (perUnit[k] ?? 0);
+    for (let k = 0; k < KINDS; k++) share += (need[k] ?? 0) * (perUnit[k] ?? 0);
     return share;
   }
 

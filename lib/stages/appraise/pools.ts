@@ -40,6 +40,7 @@ export class PoolBook {
   readonly doubles = new Doubles();
   readonly #snapshot: Snapshot;
   readonly #priced: (PricedPool | undefined)[] = [];
+  readonly #lowUsd: (number | undefined)[] = [];
   readonly #standings: (Standing | undefined)[] = [];
   readonly #rooms = new Map<PoolId, RoomInPool | null>();
 
@@ -63,6 +64,11 @@ export class PoolBook {
     return (this.#standings[index] ??= standingOf(this.views[index]));
   }
 
+  /** Of a pool with a price: the lower of the price now and the one expected in an hour. */
+  lowUsd(index: number): number {
+    return (this.#lowUsd[index] ??= this.priced(index).lowPriceUsdPerHour);
+  }
+
   /** Dominant share that a task takes of an instance; Infinity where it does not fit. */
   shareOf(need: readonly number[], index: number): number {
     let share = 0;
@@ -71,7 +77,7 @@ export class PoolBook {
       if (n === 0) continue;
       const c = this.capacity[index * KINDS + k] ?? 0;
       if (n > c + SLACK) return Infinity;
-      share = Math.max(share, n / c);
+      if (n / c > share) share = n / c;
     }
     return share;
   }

@@ -1,4 +1,5 @@
 import type { GroupId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
 import { raw, seconds, usdPerHour } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
@@ -35,7 +36,6 @@ const MOST_CONSIDERED = 12;
  * because a task may be late wherever it runs. The best bid of each pool comes first, further bids of a pool only if
  * pools run out; the cheapest on-demand pool is always kept. A task with an unknown running time and a deadline that
  * must be met, whose work an interruption would lose, stays off spot wherever anything else fits.
- * Spot pools that cannot be kept are appraised only for explanations.
  */
 export function choose(choice: Choice): GroupOffers {
   const { group, excluded, config } = choice;
@@ -51,44 +51,42 @@ export function choose(choice: Choice): GroupOffers {
   }
   const chosen: Chosen = { kept, best: eligible[0], anyOnTime: onTime.length > 0, allowed };
   const offers = kept.map((c) => offerOf(group, c, config));
-  const later = new Later(choice, chosen);
+  const seen = consideredOf(found, chosen, choice);
+  const further = new Further(choice);
   return {
     offers,
     excluded,
-    further: { together: () => later.further('together'), sizes: () => later.further('sizes') },
+    further: { together: () => further.of('together'), sizes: () => further.of('sizes') },
     get considered() {
-      return later.considered;
+      further.end();
+      return seen();
     },
   };
 }
 
 /**
- * Answers worked out on first use: only purchases and explanations read them. It holds everything appraised until it
- * was told what was considered, which is the last question of a decision.
+ * Offers worked out on first use: only purchases read them. It holds everything appraised until it was told what was
+ * considered, which is the last question of a decision.
  */
-class Later {
-  #of: { readonly choice: Choice; readonly chosen: Chosen } | null;
-  #considered: readonly ConsideredOffer[] = [];
-  readonly #further = new Map<keyof FurtherOffers, readonly Offer[]>();
+class Further {
+  #choice: Choice | null;
+  readonly #known = new Map<keyof FurtherOffers, readonly Offer[]>();
 
-  constructor(choice: Choice, chosen: Chosen) {
-    this.#of = { choice, chosen };
+  constructor(choice: Choice) {
+    this.#choice = choice;
   }
 
-  get considered(): readonly ConsideredOffer[] {
-    if (this.#of !== null) this.#considered = consideredOf(this.#of.choice, this.#of.chosen);
-    this.#of = null;
-    return this.#considered;
-  }
-
-  /** None once it was told what was considered. */
-  further(which: keyof FurtherOffers): readonly Offer[] {
-    let known = this.#further.get(which);
-    if (known === undefined && this.#of !== null) {
-      const { choice } = this.#of;
-      this.#further.set(which, (known = furtherOf(choice, choice.equivalenceClass[which]())));
+  of(which: keyof FurtherOffers): readonly Offer[] {
+    let known = this.#known.get(which);
+    if (known === undefined && this.#choice !== null) {
+      known = furtherOf(this.#choice, this.#choice.equivalenceClass[which]());
+      this.#known.set(which, known);
     }
     return known ?? [];
+  }
+
+  end(): void {
+    this.#choice = null;
   }
 }
 
@@ -179,24 +177,31 @@ interface Chosen {
   readonly allowed: number;
 }
 
-/** Considered offers of all pools, including those that `choose` skipped. */
-function consideredOf(choice: Choice, { kept, best, anyOnTime, allowed }: Chosen): readonly ConsideredOffer[] {
-  const { equivalenceClass, candidates, config } = choice;
-  const spot = equivalenceClass.spot.flatMap((some) => some.pools()).map((pool) => pool.options());
-  const keptSet = new Set(kept.map((c) => c.place));
-  const verdicts: Verdicts = {
-    acceptable: config.maxLateProbability,
-    allowed,
-    best,
-    keptSet,
-    anyOnTime,
-    isOffSpot: isOffSpot(choice),
+/**
+ * Considered offers: those kept, and the best others of those appraised. Described on first use, for explanations.
+ * Where spot is out of the question, its offers are appraised for them alone.
+ */
+function consideredOf(
+  found: readonly Candidate[],
+  { kept, best, anyOnTime, allowed }: Chosen,
+  choice: Choice,
+): () => readonly ConsideredOffer[] {
+  const keptSet = new Set(kept);
+  const listedOf = (all: readonly Candidate[]): readonly Candidate[] => {
+    const rest = all.filter((c) => !keptSet.has(c) && isBounded(c, choice)).sort(byCost);
+    return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED);
   };
-  const rest = [...equivalenceClass.nonInterruptible, ...spot]
-    .flatMap(candidates)
-    .filter((c) => !keptSet.has(c.place) && isBounded(c, choice))
-    .sort(byCost);
-  return [...kept, ...oneBidPerPool(rest)].slice(0, MOST_CONSIDERED).map((c) => considered(c, verdicts));
+  const listed = listedOf(found);
+  const acceptable = choice.config.maxLateProbability;
+  const verdicts: Verdicts = { acceptable, allowed, best, keptSet, anyOnTime, isOffSpot: isOffSpot(choice) };
+  const spot = (): readonly Candidate[] => {
+    const pools = choice.equivalenceClass.spot.flatMap((some) => some.pools());
+    return pools.flatMap((pool) => choice.candidates(pool.options()));
+  };
+  return once(() => {
+    const all = verdicts.isOffSpot ? listedOf([...listed, ...spot()]) : listed;
+    return all.map((c) => considered(c, verdicts));
+  });
 }
 
 /** An offer as the contract has it. */
@@ -266,7 +271,7 @@ interface Verdicts {
   /** Largest P(late) of what is on time. */
   readonly allowed: number;
   readonly best: Candidate | undefined;
-  readonly keptSet: ReadonlySet<Place>;
+  readonly keptSet: ReadonlySet<Candidate>;
   /** Only then lateness rules out. */
   readonly anyOnTime: boolean;
   /** True if it stays off spot because its running time is unknown. */
@@ -294,11 +299,11 @@ function verdict(c: Candidate, v: Verdicts): string {
   if (v.isOffSpot && c.place.pool.option === 'spot') {
     return 'not taken: nothing is known of the running time, there is a deadline, and an interruption loses work, so only capacity that stays is safe';
   }
-  if (v.keptSet.has(c.place)) return keptVerdict(c, v);
+  if (v.keptSet.has(c)) return keptVerdict(c, v);
   if (v.anyOnTime && !isOnTime(c, v.allowed)) {
     return `not taken: late with probability ${percent(c.outcome.pLate)}, over the allowed ${percent(v.allowed)}`;
   }
-  const same = v.best !== undefined && [...v.keptSet].some((k) => k.pool.id === c.place.pool.id);
+  const same = v.best !== undefined && [...v.keptSet].some((k) => k.place.pool.id === c.place.pool.id);
   return same
     ? `not kept: another bid in this pool is better${premium(c, v)}`
     : `not kept: others are better${premium(c, v)}`;

@@ -97,9 +97,23 @@ const PER_SIZE = 2;
  */
 const BACKED_OFF_POOLS = 3;
 
+/** Shares and prices of one request class in all pools, by position. Made anew for each class that is asked about. */
+class Table {
+  readonly share: Float64Array;
+  /** Lower bound of a task's price per hour, at the best price within the hour, whatever its running time. */
+  readonly leastUsd: Float64Array;
+  of: RequestClass | null = null;
+
+  constructor(pools: number) {
+    this.share = new Float64Array(pools);
+    this.leastUsd = new Float64Array(pools);
+  }
+}
+
 /**
  * Tasks with the same need, constraints and preferences: pools are filtered once for all of them. Lists are made on
- * first use, after all waiting tasks have been told. O(pools) for each list; only listed pools are kept.
+ * first use, after all waiting tasks have been told. O(pools) for each list; only listed pools are kept, and not even
+ * these once they are forgotten.
  */
 export class RequestClass {
   readonly id: number;
@@ -110,11 +124,10 @@ export class RequestClass {
   readonly #preferred: Preferred | null;
   readonly #all: Demand;
   readonly #book: PoolBook;
-  readonly #known = new Map<number, ClassPool>();
-  readonly #tasksAtOnce = once(() => this.demand.tasks.during(0));
+  readonly #scratch: Table;
   readonly #scanned = once(() => this.#scan());
-  readonly #refunded = once(() => this.#listed(true));
-  readonly #charged = once(() => this.#listed(false));
+  readonly #known = new Map<number, ClassPool>();
+  readonly #shortlists = new Map<boolean, Shortlist>();
 
   constructor(of: {
     readonly id: number;
@@ -123,6 +136,7 @@ export class RequestClass {
     readonly preferred: Preferred | null;
     readonly all: Demand;
     readonly book: PoolBook;
+    readonly scratch: Table;
   }) {
     this.id = of.id;
     this.#need = of.need;
@@ -130,6 +144,7 @@ export class RequestClass {
     this.#preferred = of.preferred;
     this.#all = of.all;
     this.#book = of.book;
+    this.#scratch = of.scratch;
     this.demand = of.all.classOf({ need: vector(of.need), kind: of.passing });
   }
 
@@ -144,7 +159,15 @@ export class RequestClass {
 
   /** Spot pools worth appraising, for work whose interruptions are refunded, or not. */
   spot(isRefunded: boolean): Shortlist {
-    return isRefunded ? this.#refunded() : this.#charged();
+    let known = this.#shortlists.get(isRefunded);
+    if (known === undefined) this.#shortlists.set(isRefunded, (known = this.#listed(isRefunded)));
+    return known;
+  }
+
+  /** Lists are worked out anew when they are asked for again. */
+  forget(): void {
+    this.#known.clear();
+    this.#shortlists.clear();
   }
 
   /** Pools that suit it together with all other work that waits under the same constraints. */
@@ -160,13 +183,13 @@ export class RequestClass {
    */
   sizes(): readonly ClassPool[] {
     const sides = [new Map<number, Lowest>(), new Map<number, Lowest>()] as const;
-    this.#eachOpen((index, share) => {
+    this.#eachOpen((index, leastUsd) => {
       const { pool } = this.#book.priced(index);
       const side = sides[pool.option === 'spot' ? 0 : 1];
       const size = Math.round(Math.log2(milliCpuOf(pool)));
       let lowest = side.get(size);
       if (lowest === undefined) side.set(size, (lowest = new Lowest(PER_SIZE)));
-      lowest.add(index, this.#leastUsd(index, share));
+      lowest.add(index, leastUsd);
     });
     const found = sides.flatMap((side) => [...side.values()].flatMap((of) => of.positions));
     return found.map((index) => this.#poolAt(index));
@@ -201,59 +224,71 @@ export class RequestClass {
     return this.#preferred === null ? 0 : this.#preferred(index);
   }
 
-  /** Pools that it may use now, in order. */
-  #eachOpen(visit: (index: number, share: number) => void): void {
-    const { need } = this.demand;
+  /** Pools that it may use now, in order, with the least price of a task. */
+  #eachOpen(visit: (index: number, leastUsd: number) => void): void {
+    const { share, leastUsd } = this.#table();
     for (const index of this.#passing.pools) {
-      if (!this.#book.isOpen(index)) continue;
-      const share = this.#book.shareOf(need, index);
-      if (share < Infinity) visit(index, share);
+      if ((share[index] ?? Infinity) < Infinity && this.#book.isOpen(index)) visit(index, leastUsd[index] ?? 0);
     }
   }
 
-  /** Lower bound of a task's price per hour, at the best price within the hour, whatever its running time. */
-  #leastUsd(index: number, share: number): number {
-    const paid = this.#all.leastShare(this.demand, { pool: index, share }, this.#tasksAtOnce());
-    return this.#book.priced(index).lowPriceUsdPerHour * paid * (1 - this.#preferredIn(index));
+  /** Valid until another class asks for its own. O(pools). */
+  #table(): Table {
+    const table = this.#scratch;
+    if (table.of === this) return table;
+    table.of = this;
+    const { pools } = this.#passing;
+    for (const pool of pools) table.share[pool] = this.#book.shareOf(this.demand.need, pool);
+    const paid = this.#all.leastShares(this.demand, pools, table.share);
+    for (const pool of pools) {
+      if (!this.#mayOpen(pool)) continue;
+      table.leastUsd[pool] = this.#book.lowUsd(pool) * (paid[pool] ?? 0) * (1 - this.#preferredIn(pool));
+    }
+    return table;
   }
 
-  /** The same of a whole instance. */
+  /** True if it can be bought, now or after its back-off. */
+  #mayOpen(index: number): boolean {
+    return this.#book.isOpen(index) || (this.#book.standing(index) === 'closed' && this.#isBackedOff(index));
+  }
+
+  #isBackedOff(index: number): boolean {
+    const { pool, backOff } = this.#book.views[index] as PoolView;
+    return backOff !== undefined && pool.option === 'spot';
+  }
+
+  /** Price of a whole instance, likewise. */
   #wholeUsd(index: number): number {
-    return this.#book.priced(index).lowPriceUsdPerHour * (1 - this.#preferredIn(index));
+    return this.#book.lowUsd(index) * (1 - this.#preferredIn(index));
   }
 
   #scan(): Scanned {
-    const book = this.#book;
-    const { need } = this.demand;
+    const { share, leastUsd } = this.#table();
     const byTask = new Lowest(NON_INTERRUPTIBLE_POOLS);
     const byInstance = new Lowest(CHEAPEST_WHOLE);
     const onDemand = new Lowest(1);
     const excluded = new Map(this.#passing.excluded);
-    const count = (reason: string): void => void excluded.set(reason, (excluded.get(reason) ?? 0) + 1);
     const backedOff: number[] = [];
-    let spot = 0;
+    let hasSpot = false;
     for (const index of this.#passing.pools) {
-      const share = book.shareOf(need, index);
-      const standing = share === Infinity ? 'resources' : book.standing(index);
-      const { pool, backOff } = book.views[index] as PoolView;
-      if (standing !== 'open') count(standing);
-      if (standing === 'closed' && backOff !== undefined && pool.option === 'spot') backedOff.push(index);
+      const standing = share[index] === Infinity ? 'resources' : this.#book.standing(index);
+      if (standing !== 'open') excluded.set(standing, (excluded.get(standing) ?? 0) + 1);
+      if (standing === 'closed' && this.#isBackedOff(index)) backedOff.push(index);
       if (standing !== 'open') continue;
-      if (pool.option === 'spot') {
-        spot++;
-        continue;
+      const { option } = this.#book.priced(index).pool;
+      const usd = leastUsd[index] ?? 0;
+      if (option === 'spot') hasSpot = true;
+      else {
+        byTask.add(index, usd);
+        byInstance.add(index, this.#wholeUsd(index), usd);
       }
-      const usd = this.#leastUsd(index, share);
-      byTask.add(index, usd);
-      byInstance.add(index, this.#wholeUsd(index), usd);
-      if (pool.option === 'on-demand') onDemand.add(index, usd);
+      if (option === 'on-demand') onDemand.add(index, usd);
     }
-    const usdOf = (index: number): number => this.#leastUsd(index, book.shareOf(need, index));
     const kept = new Set([...byTask.positions, ...onDemand.positions, ...byInstance.positions]);
     return {
-      nonInterruptible: [...kept].toSorted((a, b) => usdOf(a) - usdOf(b) || a - b),
+      nonInterruptible: [...kept].toSorted((a, b) => (leastUsd[a] ?? 0) - (leastUsd[b] ?? 0) || a - b),
       fallbackUsd: onDemand.keys[0] ?? Infinity,
-      hasSpot: spot > 0,
+      hasSpot,
       backedOff,
       excluded: [...excluded].map(([constraint, pools]) => ({ constraint, pools })),
     };
@@ -263,9 +298,10 @@ export class RequestClass {
     const { hasSpot, backedOff } = this.#scanned();
     if (hasSpot) return this.#shortlist(isRefunded);
     const isHeld = ({ priced }: ClassPool): number => Number(this.#book.held.has(priced.pool.id));
-    const leastUsd = ({ index, share }: ClassPool): number => this.#leastUsd(index, share);
+    const { leastUsd } = this.#table();
+    const usdOf = ({ index }: ClassPool): number => leastUsd[index] ?? 0;
     const waiting = backedOff.map((index) => this.#poolAt(index));
-    waiting.sort((a, b) => isHeld(b) - isHeld(a) || leastUsd(a) - leastUsd(b));
+    waiting.sort((a, b) => isHeld(b) - isHeld(a) || usdOf(a) - usdOf(b));
     return { cheapest: waiting.slice(0, BACKED_OFF_POOLS), safestFromUsd: Infinity, safest: () => [] };
   }
 
@@ -276,11 +312,10 @@ export class RequestClass {
    */
   #shortlist(isRefunded: boolean): Shortlist {
     const { fallbackUsd } = this.#scanned();
-    const usdOf = (index: number, share: number): number =>
-      this.#leastUsd(index, share) * (isRefunded ? this.#book.priced(index).leastCharged : 1);
     const eachSpot = (visit: (index: number, usd: number) => void): void =>
-      this.#eachOpen((index, share) => {
-        if (this.#book.views[index]?.pool.option === 'spot') visit(index, usdOf(index, share));
+      this.#eachOpen((index, leastUsd) => {
+        const priced = this.#book.priced(index);
+        if (priced.pool.option === 'spot') visit(index, leastUsd * (isRefunded ? priced.leastCharged : 1));
       });
     const most = CHEAPEST_PER_OFFER * this.#book.config.offersPerGroup;
     const byTask = new Lowest(most + CHEAPEST_WHOLE + 1);
@@ -333,9 +368,11 @@ export class RequestClassBook {
   readonly #requestClasses = new Map<string, RequestClass>();
   readonly #passing = new Map<string, Passing>();
   readonly #preferred = new Map<string, Preferred>();
+  readonly #scratch: Table;
 
   constructor(book: PoolBook) {
     this.#book = book;
+    this.#scratch = new Table(book.views.length);
     this.#demand = new Demand(book);
   }
 
@@ -353,8 +390,9 @@ export class RequestClassBook {
       const passing = known(this.#passing, constraintKey, () => passingPools(this.#book, constraints));
       const preferred =
         preferenceKey === '' ? null : known(this.#preferred, preferenceKey, () => preferredIn(this.#book, preferences));
-      const [book, all, id] = [this.#book, this.#demand, this.#requestClasses.size];
-      requestClass = new RequestClass({ id, need, passing, preferred, all, book });
+      const [book, all, scratch] = [this.#book, this.#demand, this.#scratch];
+      const id = this.#requestClasses.size;
+      requestClass = new RequestClass({ id, need, passing, preferred, all, book, scratch });
       this.#requestClasses.set(key, requestClass);
     }
     return requestClass;

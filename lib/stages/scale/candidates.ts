@@ -48,10 +48,10 @@ export class Candidate {
     this.pool = pool;
     this.offer = offer;
     this.vcpus = vcpusOf(pool);
-    const capacity = vector(pool.type.capacity);
+    const capacity: readonly number[] = vector(pool.type.capacity);
     this.capacity = capacity;
-    const leaning = ({ entry: { need } }: Taker): number =>
-      (need[0] ?? 0) / (capacity[0] ?? 1) / (1e-9 + (need[1] ?? 0) / (capacity[1] ?? 1));
+    const part = ({ entry: { need } }: Taker, k: 0 | 1): number => (need[k] ?? 0) / (capacity[k] ?? 1);
+    const leaning = (taker: Taker): number => part(taker, 0) / (1e-9 + part(taker, 1));
     this.takers = takers.toSorted((a, b) => leaning(b) - leaning(a));
   }
 
@@ -259,7 +259,7 @@ export function candidatesFor(entries: readonly Entry[]): readonly Candidate[] {
   });
 }
 
-/** Values of tasks, and proportions of their resources, at the best prices for all that is left. O(entries x offers). */
+/** Values of tasks, and proportions of their resources, at the best prices for what is left. O(entries x offers). */
 export function appraised(entries: readonly Entry[], candidates: readonly Candidate[]): void {
   const capacities = Float64Array.from(candidates.flatMap((c) => c.capacity));
   const position = new Map(entries.map((entry, i) => [entry, i]));

@@ -242,9 +242,9 @@ interface Progress {
 }
 
 /**
- * The same stage for tasks that outlived all of its forecast. A worth that is a multiple of the cost of the job's work grows
- * with the work: else a job whose running time was thought much too short is not worth its own cost, and waits for
- * ever once it is stopped.
+ * The same stage for tasks that outlived all of its forecast. A worth that is a multiple of the cost of the job's work
+ * grows with the work: else a job whose running time was thought much too short is not worth its own cost, and waits
+ * for ever once it is stopped.
  */
 function grownBy(stage: StageWorth, group: Begun): StageWorth {
   const { runtime, curve } = stage;

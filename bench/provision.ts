@@ -21,14 +21,17 @@ import { schedulerConfig } from '../lib/domain/config.ts';
 import type { InterruptionCurve } from '../lib/domain/forecast.ts';
 import { NEVER_INTERRUPTED } from '../lib/domain/forecast.ts';
 import type { MarketForecast } from '../lib/domain/forecasts.ts';
+import type { Job } from '../lib/domain/job.ts';
 import type { Pool, PoolView } from '../lib/domain/pool.ts';
 import { decide } from '../lib/cycle/decide/decide.ts';
 import { takeSnapshot } from '../lib/cycle/state/snapshot.ts';
 import { WorkingState } from '../lib/cycle/state/working-state.ts';
 import { highsSolver } from '../lib/drivers/solver/highs-solver.ts';
 import { DecisionMemory } from '../lib/policy/memory.ts';
+import type { ActiveState } from '../lib/ports/store.ts';
 import { presetNamed } from '../lib/stages/registry.ts';
 import { lowestBill } from './provision/bound.ts';
+import { beforePurchase, purchased, started } from './provision/cycles.ts';
 import {
   catalogueShapes,
   drawnTasks,
@@ -73,6 +76,8 @@ interface Case {
   readonly bound: boolean;
   readonly rounds: number;
   readonly seed: number;
+  /** True: the cycles after the purchase too. */
+  readonly next?: boolean;
 }
 
 const BASE: Omit<Case, 'title'> = {
@@ -109,12 +114,15 @@ function casesOf(): readonly Case[] {
     }
   }
   if (is('growth')) {
-    const grown = { ...BASE, types: 84, rounds: 2 };
-    for (const classes of [200, 2000, 20_000]) {
-      cases.push({ ...grown, classes, tasks: 100_000, title: `${classes} groups, 100,000 tasks` });
-    }
-    for (const tasks of [100_000, 1_000_000]) {
-      cases.push({ ...grown, classes: 2000, tasks, title: `2,000 groups, ${tasks} tasks` });
+    const grown = { ...BASE, types: 84, rounds: 1, next: true };
+    for (const [classes, tasks] of [
+      [200, 100_000],
+      [2000, 100_000],
+      [20_000, 100_000],
+      [2000, 1_000_000],
+      [20_000, 1_000_000],
+    ] as const) {
+      cases.push({ ...grown, classes, tasks, title: `${classes} groups, ${tasks} tasks` });
     }
   }
   return cases;
@@ -146,6 +154,8 @@ function marketOf(views: readonly PoolView[], risk: boolean): MarketForecast {
 
 interface Measured {
   readonly cpuS: readonly number[];
+  /** Of each round the next cycle, in which all tasks start, and the one after it. */
+  readonly laterS: readonly number[];
   readonly peakMiB: number;
   readonly usd: number;
   readonly instances: number;
@@ -161,33 +171,60 @@ async function measured(of: Case): Promise<Measured> {
     of.shapes === 'fake',
   );
   const jobs = jobsOf(classes, of.single);
-  const config = schedulerConfig.parse(of.risk ? {} : { correlationPenalty: 0 });
   const solver = highsSolver();
-  const poolById = new Map<PoolId, Pool>(views.map(({ pool }) => [pool.id, pool]));
-  const limits = { vcpus: 100 * vcpusOfTasks(jobs) };
+  const decides = deciderOf({ of, jobs, views, solver });
   const cpuS: number[] = [];
+  const laterS: number[] = [];
   let bought = { usd: 0, instances: 0, unplaced: 0 };
   for (let round = 0; round < of.rounds; round++) {
-    const { stages } = presetNamed('ebbtide');
-    const state = new WorkingState({
-      jobs: [...jobs],
-      tasks: [],
-      attempts: [],
-      instances: [],
-      openEffects: [],
-      cursors: new Map(),
-    });
     const memory = new DecisionMemory();
+    const first = await decides(beforePurchase(jobs), memory);
+    cpuS.push(first.cpuS);
+    bought = { ...billOf(first.effects, views), unplaced: first.unplaced };
+    if (of.next !== true) continue;
+    // The bill is that of both cycles.
+    const ready = purchased(jobs, first.effects);
+    const placed = await decides(ready, memory);
+    const more = billOf(placed.effects, views);
+    const count = placed.effects.filter((e) => e.kind === 'start').length;
+    const given = placed.effects.filter((e) => e.kind === 'release').length;
+    const steady = await decides(started(ready, placed.effects), memory);
+    laterS.push(placed.cpuS, steady.cpuS);
+    console.error(`  placed ${count} tasks, bought ${more.instances} more, gave back ${given}`);
+  }
+  await solver.close();
+  const boundUsd = of.bound ? await lowestBill(classes, views) : null;
+  return { cpuS, laterS, peakMiB: peakMiB(), ...bought, boundUsd };
+}
+
+interface Decision {
+  readonly cpuS: number;
+  readonly effects: Decided['plan']['effects'];
+  readonly unplaced: number;
+}
+
+/** One whole decision after the other, each on a state that it has not seen. */
+function deciderOf({
+  of,
+  jobs,
+  views,
+  solver,
+}: {
+  readonly of: Case;
+  readonly jobs: readonly Job[];
+  readonly views: readonly PoolView[];
+  readonly solver: ReturnType<typeof highsSolver>;
+}): (active: ActiveState, memory: DecisionMemory) => Promise<Decision> {
+  const config = schedulerConfig.parse(of.risk ? {} : { correlationPenalty: 0 });
+  const poolById = new Map<PoolId, Pool>(views.map(({ pool }) => [pool.id, pool]));
+  const limits = { vcpus: 100 * vcpusOfTasks(jobs) };
+  let n = 0;
+  return async (active, memory) => {
+    const { stages } = presetNamed('ebbtide');
+    const state = new WorkingState(active);
     const took = process.cpuUsage();
-    const snapshot = takeSnapshot({
-      state,
-      nowMs: NOW,
-      pools: views,
-      poolById,
-      dependencies: new Map(),
-      spentUsd: new Map(),
-      limits,
-    });
+    const [dependencies, spentUsd] = [new Map(), new Map()];
+    const snapshot = takeSnapshot({ state, nowMs: NOW, pools: views, poolById, dependencies, spentUsd, limits });
     const runtime = stages.estimate({ snapshot, config, memory, beliefs: NO_BELIEFS });
     const { plan, deliberation } = await decide({
       snapshot,
@@ -198,15 +235,12 @@ async function measured(of: Case): Promise<Measured> {
       preset: 'ebbtide',
       solver,
       config,
-      plan: planId(`p-${round}`),
+      plan: planId(`p-${n++}`),
       token: 1,
     });
     const { user, system } = process.cpuUsage(took);
-    cpuS.push((user + system) / 1e6);
-    bought = { ...billOf(plan.effects, views), unplaced: unplacedOf(deliberation) };
-  }
-  await solver.close();
-  return { cpuS, peakMiB: peakMiB(), ...bought, boundUsd: of.bound ? await lowestBill(classes, views) : null };
+    return { cpuS: (user + system) / 1e6, effects: plan.effects, unplaced: unplacedOf(deliberation) };
+  };
 }
 
 type Decided = Awaited<ReturnType<typeof decide>>;
@@ -236,7 +270,9 @@ function print({ title }: Case, of: Measured): void {
   const bill = `${of.instances} instances, ${of.usd.toFixed(2)} USD/h`;
   const over = of.boundUsd === null ? '' : `, ${(of.usd / of.boundUsd).toFixed(3)} x the LP bound`;
   const left = of.unplaced === 0 ? '' : `, ${of.unplaced} tasks without room`;
-  console.log(`  ${title}: processor ${time}; peak ${of.peakMiB.toFixed(0)} MiB; ${bill}${over}${left}`);
+  const [placed, steady] = of.laterS;
+  const later = placed === undefined ? '' : `, next cycle ${placed.toFixed(2)} s, then ${steady?.toFixed(2)} s`;
+  console.log(`  ${title}: processor ${time}${later}; peak ${of.peakMiB.toFixed(0)} MiB; ${bill}${over}${left}`);
 }
 
 if (args.measure !== undefined) {

@@ -22,7 +22,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     move: 'guard-and-return',
     plan: 'milp',
     order: 'urgent-first',
-    place: 'stratus',
+    place: 'stratus-balanced',
     queue: 'short-tasks-wait',
     speculate: 'none',
     scale: 'stratus-tributary',

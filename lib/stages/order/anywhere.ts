@@ -15,7 +15,7 @@ import type { Seconds } from '../../kernel/units.ts';
 import type { OrderInput, OrderPolicy, QueueInput, TaskToPlace } from '../../policy/contracts.ts';
 import { orderBy } from './starts.ts';
 
-const whereWorkStops = orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false });
+const whereWorkStops = orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false, sharesPools: false });
 
 /** Tasks of a group that the plan starts by one option. */
 interface Wanted {

@@ -11,7 +11,7 @@ export const ORDER = [
       about: 'what may be late begins before everything else; starts keep to spot or to on-demand as planned',
       source: 'ours',
     },
-    orderBy({ urgentFirst: true, keepsOption: true, keepsStages: true }),
+    orderBy({ urgentFirst: true, keepsOption: true, keepsStages: true, sharesPools: true }),
   ),
   policy(
     'order',
@@ -20,7 +20,7 @@ export const ORDER = [
       about: 'as the packer has it, on any instance that the constraints allow',
       source: 'baseline',
     },
-    orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false }),
+    orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false, sharesPools: false }),
   ),
   policy(
     'order',

@@ -75,6 +75,11 @@ export interface OrderRules {
    * to run, so only the work done would be gained or lost.
    */
   readonly keepsStages: boolean;
+  /**
+   * True: where the pools of the plan have no room for all, all are packed anew in all pools that they may use, and the
+   * packing with more tasks stands. Each pool's own work may need another mix of resources than its instances have.
+   */
+  readonly sharesPools: boolean;
 }
 
 /** Tasks of a group that the plan starts by one option. */
@@ -203,13 +208,23 @@ interface Placing {
 }
 
 function placeWanted(context: Context, placing: Placing): Started {
-  const { wanted, hosts, freeing } = placing;
+  const { wanted, hosts, freeing, rules } = placing;
   if (freeing.size > 0) return placeWhereWorkStops(context, placing);
   // Starts with room have it now.
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts, context);
-  const spare = (of: readonly TaskToPlace[]): readonly Host[] => afterPlacing(hosts, of, chosen);
-  const { elsewhere, ...waiting } = placeRest(context, placing, { chosen, spare });
-  return { ...waiting, placements: [...chosen, ...elsewhere], reserved: [], needed: new Set() };
+  const rest = (of: readonly Placement[]): ReturnType<typeof placeRest> =>
+    placeRest(context, placing, { chosen: of, spare: (tasks) => afterPlacing(hosts, tasks, of) });
+  const { elsewhere, ...waiting } = rest(chosen);
+  const placements = [...chosen, ...elsewhere];
+  if (rules.sharesPools && waiting.leftovers.length > 0 && hosts.length > 0) {
+    const tasks = wanted.flatMap((w) => w.tasks);
+    const together = context.stages.place(tasks, hosts, context);
+    if (together.length > placements.length) {
+      const { elsewhere: more, ...others } = rest(together);
+      return { ...others, placements: [...together, ...more], reserved: [], needed: new Set() };
+    }
+  }
+  return { ...waiting, placements, reserved: [], needed: new Set() };
 }
 
 function placeWhereWorkStops(context: Context, placing: Placing): Started {

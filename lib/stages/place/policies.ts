@@ -5,7 +5,7 @@ import { firstFit } from './first-fit.ts';
 import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
 import { LEAVING, staying } from '../../policy/leaving.ts';
-import { stratusPack } from './stratus.ts';
+import { balancedPack, stratusPack } from './stratus.ts';
 
 /** Placement of tasks on instances. */
 export const PLACE = [
@@ -17,6 +17,15 @@ export const PLACE = [
       source: 'Stratus, section 3.2.2',
     },
     stratusPack,
+  ),
+  policy(
+    'place',
+    {
+      name: 'stratus-balanced',
+      about: 'the same, and empty instances are filled with tasks of different proportions together',
+      source: 'ours; Stratus, section 3.2.2',
+    },
+    balancedPack,
   ),
   policy(
     'place',

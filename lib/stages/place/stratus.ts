@@ -3,7 +3,9 @@ import { invariant } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
-import type { Host, PlaceTasks } from '../../policy/contracts.ts';
+import { fits } from '../../domain/resources.ts';
+import type { Host, PlaceTasks, TaskToPlace } from '../../policy/contracts.ts';
+import { fillEmpty, Rest } from './empty-hosts.ts';
 import { Room, unitsOf, type Run } from './room.ts';
 
 /**
@@ -23,15 +25,27 @@ import { Room, unitsOf, type Run } from './room.ts';
  * log H): what counts is groups, not tasks. Input order of tasks and hosts does not matter.
  */
 export const stratusPack: PlaceTasks = (tasks, hosts) => {
+  const { units, packer } = packed(tasks, hosts);
+  return units.flatMap((unit) => packer.place(unit));
+};
+
+/**
+ * The same where nothing runs yet counts as no bin: what finds no room beside other tasks fills empty hosts with all
+ * the tasks of its bin together, so that their resources are used up together (empty-hosts.ts). One run after the other
+ * would fill each host with tasks of the same proportions, and the last ones would find no room on hosts that were
+ * bought for all.
+ */
+export const balancedPack: PlaceTasks = (tasks, hosts) => {
+  const { units, packer } = packed(tasks, hosts);
+  const bins = Map.groupBy(units, ([run]) => binOf(run?.runtimeS ?? 0));
+  return [...bins.values()].flatMap((of) => packer.placeTogether(of));
+};
+
+function packed(tasks: readonly TaskToPlace[], hosts: readonly Host[]) {
   const units = unitsOf(tasks);
   const runs = units.flat();
-  const packer = new Packer(new Room(hosts, runs), runs);
-  const placements: Placement[] = [];
-  for (const unit of units) {
-    for (const p of packer.place(unit)) placements.push(p);
-  }
-  return placements;
-};
+  return { units, packer: new Packer(new Room(hosts, runs), runs) };
+}
 
 /** Bin of a time: 0 for [0, 1) s, i for [2^(i-1), 2^i). */
 const binOf = (seconds: number): number => (seconds < 1 ? 0 : Math.floor(Math.log2(seconds)) + 1);
@@ -51,11 +65,18 @@ class Packer {
   /** Bins there are in any pool. */
   #binCount = 0;
   readonly #answers: Answers;
+  /** 1 for hosts on which nothing is. */
+  readonly #isEmpty: Uint8Array;
+  /** True while runs are placed beside other tasks alone. */
+  #beside = false;
 
   constructor(room: Room, runs: readonly Run[]) {
     this.#room = room;
     this.#answers = new Answers(room, runs);
     this.#remainingS = new Float64Array(room.hosts.length);
+    this.#isEmpty = Uint8Array.from(room.hosts, ({ remainingS, free, capacity }) =>
+      raw(remainingS) === 0 && fits(capacity, free) ? 1 : 0,
+    );
     room.hosts.forEach(({ pool, remainingS }, h) => {
       this.#remainingS[h] = raw(remainingS);
       this.#bin(pool, binOf(raw(remainingS))).push(h);
@@ -76,17 +97,79 @@ class Packer {
         return [];
       }
     }
+    return this.#placements(moves);
+  }
+
+  /** Units of one runtime bin. */
+  placeTogether(units: readonly (readonly Run[])[]): Placement[] {
+    const placements: Placement[] = [];
+    const moves: Move[] = [];
+    const rests: Rest[] = [];
+    for (const unit of units) {
+      if (unit.some((run) => run.gang !== null)) {
+        placements.push(...this.place(unit));
+        continue;
+      }
+      this.#beside = true;
+      for (const run of unit) {
+        const end = moves.length + run.tasks.length;
+        this.#run(run, moves);
+        if (moves.length < end) rests.push(new Rest(run, end - moves.length));
+      }
+      this.#beside = false;
+    }
+    if (rests.length > 0) this.#fillEmpty(rests, moves);
+    for (const { run, left } of rests) if (left > 0) this.#run(run, moves, left);
+    placements.push(...this.#placements(moves));
+    return placements;
+  }
+
+  #fillEmpty(rests: readonly Rest[], moves: Move[]): void {
+    const empty = new Map<Pool, number[]>();
+    this.#isEmpty.forEach((isEmpty, h) => {
+      if (isEmpty === 0) return;
+      const pool = this.#poolOf(h);
+      const hosts = empty.get(pool);
+      if (hosts === undefined) empty.set(pool, [h]);
+      else hosts.push(h);
+    });
+    for (const hosts of empty.values()) hosts.sort((a, b) => this.#room.byName(a, b));
+    const mayUse = (run: Run, h: number): boolean => this.#answers.of(run.allowed)(h);
+    const put = ({ run, left }: Rest, h: number, tasks: number): number => {
+      if (!mayUse(run, h)) return 0;
+      const from = run.tasks.length - left;
+      let took = 0;
+      for (; took < tasks && this.#room.fits(run.need, h); took++) {
+        this.#move({ run, ordinal: from + took, host: h, reason: TOGETHER }, moves);
+      }
+      return took;
+    };
+    fillEmpty(empty, rests, { capacityOf: (h) => this.#hostOf(h).capacity, mayUse, put });
+    for (const [pool, hosts] of empty) {
+      const none = this.#bin(pool, 0);
+      const stay = none.filter((h) => this.#isEmpty[h] === 1 || (this.#remainingS[h] ?? 0) < 1);
+      if (stay.length === none.length) continue;
+      none.splice(0, none.length, ...stay);
+      for (const h of hosts) {
+        const bin = binOf(this.#remainingS[h] ?? 0);
+        if (this.#isEmpty[h] === 0 && bin > 0) this.#bin(pool, bin).push(h);
+      }
+    }
+  }
+
+  #placements(moves: readonly Move[]): Placement[] {
     return moves.map(({ run, ordinal, host, reason }) => {
       const { task, group } = invariant(run.tasks[ordinal], 'a move is of a task of its run');
       return { task, group, on: this.#hostOf(host).on, reason };
     });
   }
 
-  #run(run: Run, moves: Move[]): void {
-    const end = moves.length + run.tasks.length;
+  #run(run: Run, moves: Move[], tasks = run.tasks.length): void {
+    const end = moves.length + tasks;
     const native = binOf(run.runtimeS);
     const allows = this.#answers.of(run.allowed);
-    const takes = (h: number): boolean => this.#room.fits(run.need, h) && allows(h);
+    const takes = (h: number): boolean =>
+      this.#room.fits(run.need, h) && !(this.#beside && this.#isEmpty[h] === 1) && allows(h);
     const pools = this.#poolsOf(run);
     this.#sameBin(run, { native, pools, takes, moves, end });
     for (let bin = native + 1; bin < this.#binCount && moves.length < end; bin++) {
@@ -192,9 +275,15 @@ class Packer {
   }
 
   #put(run: Run, h: number, { moves, end }: Context, reason: string): void {
-    moves.push({ run, ordinal: run.tasks.length - (end - moves.length), host: h, reason });
-    this.#room.take(run.need, h, 1);
-    this.#remainingS[h] = Math.max(this.#remainingS[h] ?? 0, run.runtimeS);
+    this.#move({ run, ordinal: run.tasks.length - (end - moves.length), host: h, reason }, moves);
+  }
+
+  #move(move: Move, moves: Move[]): void {
+    const { run, host } = move;
+    moves.push(move);
+    this.#room.take(run.need, host, 1);
+    this.#remainingS[host] = Math.max(this.#remainingS[host] ?? 0, run.runtimeS);
+    this.#isEmpty[host] = 0;
   }
 
   #hostOf(h: number): Host {
@@ -273,4 +362,5 @@ interface Roomy {
 
 const SAME = 'its running time is the closest to what the instance still runs';
 const UP = 'fits in beside longer tasks, which keep the instance anyway';
+const TOGETHER = 'with others that end together it uses up an instance on which nothing runs';
 const DOWN = 'no instance with tasks as long has room: this one, with the most room, is kept longer';

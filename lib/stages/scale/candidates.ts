@@ -1,7 +1,8 @@
 /** Instances that may be bought for a runtime bin, each with the tasks that would fill it best. */
 import { capUsd, vcpusOf, type Pool } from '../../domain/pool.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import { KINDS, SLACK, vector } from '../../domain/resources.ts';
+import { KINDS, vector } from '../../domain/resources.ts';
+import { BalancedFill, byProportion, openOf } from '../../policy/balanced-fill.ts';
 import { resourceParts } from '../../policy/resource-parts.ts';
 import type { Entry, PricedOffer } from './entries.ts';
 import type { Footprint } from './footprint.ts';
@@ -19,13 +20,24 @@ export interface Fill {
 }
 
 /** A task may share an instance at its own bid or a higher one, which is interrupted no more and costs the same. */
-interface Taker {
+class Taker {
   readonly entry: Entry;
   readonly offer: PricedOffer;
+  readonly need: readonly number[];
   /** Value of a task over what it would pay here: 1 for work that belongs here. */
-  fit: number;
+  fit = 1;
   /** Value of a task over the price of the instance. */
-  value: number;
+  value = 0;
+
+  constructor(entry: Entry, offer: PricedOffer) {
+    this.entry = entry;
+    this.offer = offer;
+    this.need = entry.need;
+  }
+
+  get left(): number {
+    return this.entry.left;
+  }
 }
 
 /** A pool at a bid. */
@@ -50,9 +62,7 @@ export class Candidate {
     this.vcpus = vcpusOf(pool);
     const capacity: readonly number[] = vector(pool.type.capacity);
     this.capacity = capacity;
-    const part = ({ entry: { need } }: Taker, k: 0 | 1): number => (need[k] ?? 0) / (capacity[k] ?? 1);
-    const leaning = (taker: Taker): number => part(taker, 0) / (1e-9 + part(taker, 1));
-    this.takers = takers.toSorted((a, b) => leaning(b) - leaning(a));
+    this.takers = takers.toSorted(byProportion(capacity));
   }
 
   /**
@@ -66,11 +76,11 @@ export class Candidate {
       this.#target[k] = (parts[k] ?? 0) >= BEARS ? 1 : load;
     }
     this.last = null;
-    const open = this.takers.filter(({ entry }) => entry.left > 0);
+    const open = this.takers.filter(({ left }) => left > 0);
     for (const taker of open) {
       let share = 0;
       for (let k = 0; k < KINDS; k++) {
-        const n = taker.entry.need[k] ?? 0;
+        const n = taker.need[k] ?? 0;
         if (n > 0) share += (n / (this.capacity[k] ?? 0)) * (parts[k] ?? 0);
       }
       taker.value = worthUsd(taker.entry) / taker.offer.usdPerHour;
@@ -87,10 +97,10 @@ export class Candidate {
 
   /**
    * Fills an instance: first with work that belongs here, then with any other, always with what keeps the use of the
-   * resources in proportion, the larger first. O(steps x takers), at most MOST_TAKERS.
+   * resources in proportion, the larger first (lib/policy/balanced-fill.ts).
    */
   fill(footprint: Footprint): Fill | null {
-    const filling = new Filling(this.capacity, this.#target);
+    const filling = new BalancedFill<Taker>(this.capacity, this.#target);
     filling.add(openOf(this.#belonging));
     filling.add(openOf(this.#others));
     if (filling.taken.length === 0) return (this.last = null);
@@ -98,15 +108,15 @@ export class Candidate {
     let score = 0;
     let usd = 0;
     let tasks = 0;
-    for (const { taker, tasks: n } of filling.taken) {
-      const { entry, value, offer } = taker;
+    for (const { of, tasks: n } of filling.taken) {
+      const { entry, value, offer } = of;
       const premium = 1 + footprint.concentrationPremium(entry.next, offer.offer);
       worth += n * value;
       score += (n * value) / premium;
       usd += n * offer.usdPerHour * premium;
       tasks += n;
     }
-    const taken = filling.taken.map(({ taker: { entry }, tasks: n }) => [entry, n] as const);
+    const taken = filling.taken.map(({ of: { entry }, tasks: n }) => [entry, n] as const);
     return (this.last = { candidate: this, worth, score, usdPerHour: usd / tasks, taken });
   }
 }
@@ -117,122 +127,10 @@ interface Aim {
   readonly worthUsd: (entry: Entry) => number;
 }
 
-const isOpen = ({ entry }: Taker): boolean => entry.left > 0;
-
 /** Least part of the price at which a resource is scarce. */
 const BEARS = 0.02;
 /** Least fit of work that belongs to a pool: the prices are near their optimum, not there. */
 const BELONGS = 0.97;
-/** Takers that are looked at for each step of a fill. */
-const MOST_TAKERS = 64;
-/** Largest part of an instance that a step takes. */
-const STEP = 1 / 48;
-/** Weight of size against proportion. */
-const LARGER_FIRST = 0.5;
-
-/**
- * Takers with tasks left, evenly spread over the order that they have, if there are too many. Those without are taken
- * out of the list once they are a quarter of what is looked at.
- */
-function openOf(takers: Taker[]): readonly Taker[] {
-  const seen = spread(takers);
-  const open = seen.filter(isOpen);
-  if (open.length * 4 > seen.length * 3) return open;
-  let kept = 0;
-  for (const taker of takers) if (isOpen(taker)) takers[kept++] = taker;
-  takers.length = kept;
-  return spread(takers);
-}
-
-const spread = (takers: readonly Taker[]): readonly Taker[] =>
-  takers.length <= MOST_TAKERS
-    ? takers
-    : Array.from({ length: MOST_TAKERS }, (_, i) => takers[Math.floor((i * takers.length) / MOST_TAKERS)] as Taker);
-
-/** A taker, and how many of its tasks an instance has. */
-interface Taking {
-  readonly taker: Taker;
-  tasks: number;
-}
-
-/** One instance, being filled. */
-class Filling {
-  readonly taken: Taking[] = [];
-  readonly #capacity: readonly number[];
-  readonly #target: Float64Array;
-  readonly #free: Float64Array;
-
-  constructor(capacity: readonly number[], target: Float64Array) {
-    this.#capacity = capacity;
-    this.#target = target;
-    this.#free = Float64Array.from(capacity);
-  }
-
-  add(takers: readonly Taker[]): void {
-    const open = takers.map((taker): Taking => ({ taker, tasks: 0 }));
-    let count = open.length;
-    for (;;) {
-      let best: Taking | null = null;
-      let least = Infinity;
-      let fitting = 0;
-      for (let i = 0; i < count; i++) {
-        const taking = open[i] as Taking;
-        if (!this.#fits(taking)) continue;
-        open[fitting++] = taking;
-        const cost = this.#imbalance(taking.taker.entry.need);
-        if (cost < least) [best, least] = [taking, cost];
-      }
-      if (best === null) return;
-      if (best.tasks === 0) this.taken.push(best);
-      this.#take(best);
-      count = fitting;
-    }
-  }
-
-  #fits({ taker: { entry }, tasks }: Taking): boolean {
-    if (tasks >= entry.left) return false;
-    for (let k = 0; k < KINDS; k++) if ((entry.need[k] ?? 0) > (this.#free[k] ?? 0) + SLACK) return false;
-    return true;
-  }
-
-  /** Spread of the used parts over their target once a task is added, less its size. */
-  #imbalance(need: readonly number[]): number {
-    let low = Infinity;
-    let high = 0;
-    let size = 0;
-    for (let k = 0; k < KINDS; k++) {
-      const capacity = this.#capacity[k] ?? 0;
-      if (capacity === 0) continue;
-      const of = (need[k] ?? 0) / capacity;
-      size += of;
-      const target = this.#target[k] ?? 0;
-      if (target < LEAST_TARGET) continue;
-      const used = (1 - (this.#free[k] ?? 0) / capacity + of) / target;
-      if (used < low) low = used;
-      if (used > high) high = used;
-    }
-    return (high > low ? high - low : 0) - LARGER_FIRST * size;
-  }
-
-  #take(taking: Taking): void {
-    const { need, left } = taking.taker.entry;
-    let largest = 0;
-    let room = left - taking.tasks;
-    for (let k = 0; k < KINDS; k++) {
-      const n = need[k] ?? 0;
-      if (n === 0) continue;
-      largest = Math.max(largest, n / (this.#capacity[k] ?? 0));
-      room = Math.min(room, Math.floor(((this.#free[k] ?? 0) + SLACK) / n));
-    }
-    const tasks = Math.min(room, largest > 0 ? Math.max(1, Math.floor(STEP / largest)) : Infinity);
-    for (let k = 0; k < KINDS; k++) this.#free[k] = (this.#free[k] ?? 0) - tasks * (need[k] ?? 0);
-    taking.tasks += tasks;
-  }
-}
-
-/** Resources that are hardly asked for have no proportion. */
-const LEAST_TARGET = 0.02;
-
 /** Candidates for entries. Their order is by name. O(entries x offers). */
 export function candidatesFor(entries: readonly Entry[]): readonly Candidate[] {
   const byName = new Map<string, PricedOffer>();
@@ -253,7 +151,7 @@ export function candidatesFor(entries: readonly Entry[]): readonly Candidate[] {
     const cap = capUsd(of.offer.bid);
     const takers = [...(inPool.get(of.pool.id) ?? [])].flatMap(([entry, own]): Taker[] => {
       const offer = own.findLast((o) => capUsd(o.offer.bid) <= cap);
-      return offer === undefined ? [] : [{ entry, offer, fit: 1, value: 0 }];
+      return offer === undefined ? [] : [new Taker(entry, offer)];
     });
     return new Candidate(of, takers);
   });

@@ -45,9 +45,10 @@ const RENEWED_AT = 0.75;
  * What a longer bin's instances have left is filled by shorter tasks first (up-packing, 3.2.2), since the packer
  * will do so.
  *
- * Cost: identical instances are bought up to an eighth of the need at a time, so that classes take O(log count)
- * fills until single instances remain; a fill looks at MOST_TAKERS classes for each of some 50 steps; prices are
- * renewed O(log tasks) times, O(classes x offers) each. bench/provision.ts, bench/appraise.ts.
+ * Cost: identical instances are bought up to an eighth of the need at a time, and half of what their tasks allow, so
+ * that classes take O(log count) fills until single instances remain; a fill looks at MOST_LOOKED_AT classes for each
+ * of some 50 steps (lib/policy/balanced-fill.ts); prices are renewed O(log tasks) times, O(classes x offers) each.
+ * bench/provision.ts, bench/appraise.ts.
  */
 export class Scaler {
   readonly #footprint: Footprint;
@@ -118,7 +119,7 @@ export class Scaler {
   #buy({ candidate, taken, usdPerHour }: Fill, left: number): number {
     const { pool, offer, vcpus } = candidate;
     const whole = taken.reduce((n, [entry, tasks]) => Math.min(n, Math.floor(entry.left / tasks)), Infinity);
-    // Half of what the rarest allows, so that the proportions of what is left stay.
+    // Half of what the rarest tasks allow, so that the proportions of what is left stay.
     const perInstance = taken.reduce((n, [, of]) => n + of, 0);
     const most = this.#step === 1 ? Infinity : Math.floor(left / perInstance / this.#step);
     const count = Math.max(1, Math.min(Math.floor(whole / 2), most, Math.floor((this.#vcpus + 1e-9) / vcpus)));

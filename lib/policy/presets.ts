@@ -19,7 +19,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     estimate: 'recurring',
     value: 'jvusched',
     appraise: 'cost-and-risk',
-    move: 'guard-and-return',
+    move: 'guard-return-and-consolidate',
     plan: 'milp',
     order: 'urgent-first',
     place: 'stratus-balanced',

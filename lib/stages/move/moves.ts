@@ -3,6 +3,7 @@ import { runningParts } from '../../domain/snapshot.ts';
 import type { DecisionContext, Move, MovePolicy } from '../../policy/contracts.ts';
 import { affordableMoves } from './affordable.ts';
 import { begin } from './begin.ts';
+import { consolidatingMoves } from './consolidation.ts';
 import { guardMoves } from './deadline-guard.ts';
 import { movesThatPay } from './returns.ts';
 import { backToSpot } from './uniform-progress.ts';
@@ -26,6 +27,14 @@ export const staying: MovePolicy = {
 
 /** Off spot to keep a deadline, and back to spot where it pays. */
 export const guardedAndReturning: MovePolicy = moving(movesThatPay);
+
+/** The same, and instances whose work goes on elsewhere at less cost are given back. */
+export const guardedAndConsolidating: MovePolicy = moving((context) => {
+  const own = movesThatPay(context);
+  const going = new Set(own.map((m) => m.view.instance.id));
+  const consolidating = consolidatingMoves(context, going);
+  return consolidating.length === 0 ? own : [...own, ...consolidating].sort((a, b) => (a.attempt < b.attempt ? -1 : 1));
+});
 
 /** Off spot to keep a deadline. */
 export const guarded: MovePolicy = moving(guardMoves);

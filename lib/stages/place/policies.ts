@@ -25,7 +25,8 @@ export const PLACE = [
       about: 'the same, and empty instances are filled with tasks of different proportions together',
       source: 'ours; Stratus, section 3.2.2',
     },
-    balancedPack,
+    // Nothing goes on instances that work is leaving.
+    (tasks, hosts, { memory }) => balancedPack(tasks, staying(hosts, memory.of(LEAVING))),
   ),
   policy(
     'place',

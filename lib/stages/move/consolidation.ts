@@ -11,7 +11,7 @@
  * its move. It must save more than TWICE what it disrupts, because forecasts err, and each of these tasks moves at most
  * once an hour: prices that go up and down move nothing to and fro. Work on on-demand stays off spot, for it is there
  * for a reason (returns.ts brings it back). Nothing moves that its deadline has no room for, or that would lose too
- * much (own-stops.ts), nor while work waits that fits the room there.
+ * much (own-stops.ts). In this decision nothing new goes on what is left (lib/policy/leaving.ts).
  * All follows from the snapshot, so that a new process decides the same.
  * O(instances log instances + instances x (pools + rooms looked at)).
  */
@@ -176,7 +176,7 @@ class Consolidation {
     const found = rooms.find(view, (pool) => isSpot || pool.option !== 'spot');
     if (found === null) return null;
     const judged = this.#judgeRunning(source, found);
-    if (!isWorth(judged) || this.#waitsFor(view)) {
+    if (!isWorth(judged)) {
       rooms.undo(found);
       return null;
     }
@@ -251,7 +251,7 @@ class Consolidation {
       )
         best = { of, to, judged };
     }
-    if (best === null || best.of.some(({ view }) => this.#waitsFor(view))) return null;
+    if (best === null) return null;
     const { of, to, judged } = best;
     const target = { pool: to.pool.id, bid: bidIn(to.pool) };
     return { of, moves: this.#movesOf(of, judged, () => target) };
@@ -285,13 +285,6 @@ class Consolidation {
       riskUsd += this.#riskUsdS(source.view.attempts, { from: source, pool, bid: bidIn(pool), usdPerHour });
     }
     return dollars({ savesUsd, disruptsUsd, riskUsd });
-  }
-
-  /** True if work waits that the room on an instance fits: it will be used. O(waiting groups). */
-  #waitsFor({ free, pool }: InstanceView): boolean {
-    return this.#context.snapshot.groups.some(
-      (g) => fits(g.need, free) && brokenConstraint(g.stage.constraints, pool) === null,
-    );
   }
 
   /** All work of these instances, each task to its own target. */

@@ -24,7 +24,14 @@ import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { expectedLongestS, type Alike } from '../../domain/longest.ts';
 import { usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
 import { dominantShare, fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
-import { instanceParts, workDoneS, workKeptS, type InstanceView, type RunningTask } from '../../domain/snapshot.ts';
+import {
+  instanceParts,
+  isStopping,
+  workDoneS,
+  workKeptS,
+  type InstanceView,
+  type RunningTask,
+} from '../../domain/snapshot.ts';
 import { chargedS } from '../../market/billing.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
@@ -149,9 +156,9 @@ class Consolidation {
   #mayMove(running: RunningTask): boolean {
     const { snapshot, config, worths } = this.#context;
     const { attempt, stage } = running;
-    if (attempt.state !== 'running' || stage.gang || attempt.startedMs === null) return false;
-    const isFresh = secondsBetween(attempt.startedMs, snapshot.nowMs) < ONCE_AN_HOUR_S;
-    if (isFresh && attempt.movedFrom !== undefined) return false;
+    if (attempt.state !== 'running' || stage.gang) return false;
+    const hereS = attempt.startedMs === null ? 0 : secondsBetween(attempt.startedMs, snapshot.nowMs);
+    if (attempt.movedFrom !== undefined && hereS < ONCE_AN_HOUR_S) return false;
     if (!hasSettled(running, this.#context) || !keepsProgress(running, this.#context)) return false;
     const worth = worths.ofRunning(running);
     if (worth === undefined) return false;
@@ -159,11 +166,16 @@ class Consolidation {
     return !isGuarded(worth, plus(snapshot.nowMs, seconds(awayS)), config.cyclePeriodS);
   }
 
+  /** Instances that stay: they are up, and nothing on them stops. */
   #rooms(): RoomIndex {
     const { snapshot } = this.#context;
     const views = [...snapshot.instances.values()].filter(
       ({ instance, attempts }) =>
-        instance.state === 'ready' && !instance.rebalance && attempts.length > 0 && !this.#going.has(instance.id),
+        instance.state === 'ready' &&
+        !instance.rebalance &&
+        attempts.length > 0 &&
+        !attempts.some(isStopping) &&
+        !this.#going.has(instance.id),
     );
     return new RoomIndex(views, snapshot, this.#leftOf);
   }

@@ -99,6 +99,32 @@ describeTactic({
   ],
 });
 
+/** Two of these fill a machine until their short tasks are done, and leave a quarter of it in use each. */
+const leftOver = [1, 2].map((n) =>
+  simulatedJob(`left-over-${n}`, n, [4 * HOUR_S, 1200], {
+    stage: { ...whole, command: [`left-over-${n}`], resources: resources(2), expectedRuntimeS: seconds(4 * HOUR_S) },
+  }),
+);
+
+describeTactic({
+  tactic: 'work leaves an instance that others have room for',
+  acts: async (deciders) => {
+    const { stays } = await runOf({ jobs: leftOver, trace: zones({}) }, deciders);
+    return stays.some((s) => s.end === 'moved');
+  },
+  under: ['ebbtide', 'tributary', 'greedy'],
+  mixed: [
+    without('work that stays', { move: 'stay' }),
+    without('the guard and the way back alone', { move: 'guard-and-return' }),
+    bringing('a fleet that consolidates', {
+      extends: 'fleet',
+      place: 'stratus',
+      value: 'jvusched',
+      move: 'guard-return-and-consolidate',
+    }),
+  ],
+});
+
 /** The first time that a run leaves spot of its own accord; null: never. */
 function stopped(run: Run): number | null {
   const stay = run.stays.find((s) => s.end === 'moved' && s.option === 'spot');

@@ -30,6 +30,3 @@ export function holdingOf(runtime: Distribution, runtimeS: number, config: Rules
     aloneS: (paidS) => expected((s) => furtherChargedS(beyond(s, paidS), config)),
   };
 }
-
-/** Gives the least shares for any running time. */
-export const LEAST_HELD: Holding = { runtimeS: 0, ofNewS: 0, besideS: () => 0, aloneS: () => 0 };

@@ -5,7 +5,7 @@
  * holds them all at a lower price. It is cleared only if its longest task runs on for longer than the move takes, with
  * the start-up of a new instance. From then on it gets no work (lib/policy/leaving.ts).
  * When an instance became a candidate is kept in the memory of decisions: a restart counts anew.
- * O(instances), and for each candidate O(its tasks x instances).
+ * O(instances log instances), and for each task of a candidate as much as RoomIndex says.
  */
 import type { InstanceId } from '../../kernel/ids.ts';
 import { msBetween, raw, type EpochMs } from '../../kernel/units.ts';
@@ -17,7 +17,8 @@ import { LEAVING } from '../../policy/leaving.ts';
 import { slot } from '../../policy/memory.ts';
 import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
 import { movesToCheaper } from './cheaper-instance.ts';
-import { repacked, type Repack, type Room } from './repack.ts';
+import { byRuntimeBin, repacked, type Repack, type Room } from './repack.ts';
+import { RoomIndex } from './room-index.ts';
 import { allTo, byAttempt, cheaperPool, movables, patientUntil, type Movable } from './whole-instance.ts';
 
 /** Part of each resource in use below which an instance is cleared, and cycles for which it has been so. */
@@ -51,6 +52,8 @@ class Clearing {
   readonly #byPrice: readonly PricedPool[];
   /** Room on running instances, less what moves and coming tasks take. */
   readonly #rooms: Map<InstanceId, Room>;
+  /** The same for Stratus' packer, which finds room in a part of them; null: any other packer. */
+  readonly #index: RoomIndex | null;
   /** Running instances that got tasks in this cycle. */
   readonly #targets = new Set<InstanceId>();
 
@@ -60,7 +63,18 @@ class Clearing {
     this.#going = going;
     this.#leftOf = leftOfEach(context);
     this.#byPrice = pricedPools(context).toSorted((a, b) => a.usdPerHour - b.usdPerHour);
-    this.#rooms = roomsOf(context, this.#leftOf);
+    this.#index = repack === byRuntimeBin ? this.#indexed() : null;
+    this.#rooms = this.#index === null ? roomsOf(context, this.#leftOf) : new Map<InstanceId, Room>();
+  }
+
+  #indexed(): RoomIndex {
+    const { snapshot, memory } = this.#context;
+    const leaving = memory.of(LEAVING);
+    const staying = [...snapshot.instances.values()].filter(
+      ({ instance: { id, state, rebalance }, attempts }) =>
+        state === 'ready' && !rebalance && attempts.length > 0 && !leaving.has(id) && !this.#going.has(id),
+    );
+    return new RoomIndex(staying, snapshot, this.#leftOf);
   }
 
   moves(): readonly Move[] {
@@ -122,8 +136,19 @@ class Clearing {
     return allTo(view, to, TO_NEW);
   }
 
+  #byIndex(view: InstanceView, index: RoomIndex): readonly Move[] | null {
+    const found = index.find(view, () => true);
+    if (found === null) return null;
+    index.drop(view.instance.id);
+    return found.map(({ running, on }) => {
+      this.#targets.add(on.instance.id);
+      return { attempt: running.attempt.id, reason: TO_RUNNING, running, view, to: { instance: on.instance.id } };
+    });
+  }
+
   /** A running instance for each task, or null. */
   #ontoRunning(view: InstanceView): readonly Move[] | null {
+    if (this.#index !== null) return this.#byIndex(view, this.#index);
     const leaving = this.#context.memory.of(LEAVING);
     const rooms = [...this.#rooms.values()].filter(
       ({ on }) => on !== view.instance.id && !leaving.has(on) && !this.#going.has(on),

@@ -84,6 +84,7 @@ class Consolidation {
   readonly #going: ReadonlySet<InstanceId>;
   readonly #leftOf: LeftOf;
   readonly #lefts = new Map<RunningTask, Distribution>();
+  readonly #longest = new Map<InstanceId, number>();
   readonly #byPrice: readonly PricedPool[];
   readonly #quotes: ReadonlyMap<string, Parameters<typeof usdPerHourOf>[1]>;
   /** Pools with an instance that is up or starts, and runs nothing: a move that was begun waits for it. */
@@ -140,7 +141,7 @@ class Consolidation {
         need,
         ageS: ageS(view, snapshot),
         stopS: view.attempts.reduce((most, r) => Math.max(most, moveStopS(r, config)), 0),
-        longestS: this.#longestS(view.attempts, 0),
+        longestS: this.#longestS(view),
         isSpot: view.pool.option === 'spot',
         perUse: usdPerHour / Math.max(1e-9, dominantShare(need, view.pool.type.capacity)),
       });
@@ -205,7 +206,7 @@ class Consolidation {
     for (const [on, tasks] of Map.groupBy(found, (f) => f.on)) {
       const usdPerHour = usdPerHourOf(on.pool, this.#quotes.get(on.pool.id));
       const coming = tasks.map((f) => f.running);
-      const before = expectedLongestS(this.#alike(on.attempts, () => 0));
+      const before = this.#longestS(on);
       const after = expectedLongestS([
         ...this.#alike(on.attempts, () => 0),
         ...this.#alike(coming, (r) => moveS(r, config) + this.#againS(r)),
@@ -334,19 +335,21 @@ class Consolidation {
   }
 
   #alike(tasks: readonly RunningTask[], laterS: (r: RunningTask) => number): readonly Alike[] {
-    const alike = new Map<Distribution, { left: Distribution; count: number }>();
+    const alike: { left: Distribution; laterS: number; count: number }[] = [];
     for (const r of tasks) {
       const left = this.#left(r);
-      const known = alike.get(left);
-      const later = laterS(r);
-      if (known !== undefined) known.count++;
-      else alike.set(left, { left: later === 0 ? left : { ...left, atS: left.atS.map((s) => s + later) }, count: 1 });
+      const known = alike.find((of) => of.left === left);
+      if (known === undefined) alike.push({ left, laterS: laterS(r), count: 1 });
+      else known.count++;
     }
-    return [...alike.values()];
+    return alike;
   }
 
-  #longestS(tasks: readonly RunningTask[], laterS: number): number {
-    return expectedLongestS(this.#alike(tasks, () => laterS));
+  /** Expected time until the last task of an instance is done. */
+  #longestS({ instance: { id }, attempts }: InstanceView): number {
+    let known = this.#longest.get(id);
+    if (known === undefined) this.#longest.set(id, (known = expectedLongestS(this.#alike(attempts, () => 0))));
+    return known;
   }
 
   /** Work that a task does again after a move. */

@@ -47,13 +47,17 @@ export class RoomIndex {
       const there = coming.get(attempt.goesTo);
       coming.set(attempt.goesTo, there === undefined ? attempt.resources : plusResources(there, attempt.resources));
     }
+    const largest = [0, 0, 0, 0];
+    for (const type of new Set(views.map((v) => v.pool.type))) {
+      vector(type.capacity).forEach((c, k) => (largest[k] = Math.max(largest[k] ?? 0, c)));
+    }
+    const scale = largest.map((c) => (c > 0 ? 1 / c : 0));
     for (const view of views) {
       const { id } = view.instance;
       const taken = coming.get(id);
       const free = taken === undefined ? view.free : minusResources(view.free, taken);
       const leftS = view.attempts.reduce((most, r) => Math.max(most, raw(leftOf(r))), 0);
-      const capacity = vector(view.pool.type.capacity);
-      const roominess = vector(free).reduce((sum, n, k) => ((capacity[k] ?? 0) > 0 ? sum + n : sum), 0);
+      const roominess = vector(free).reduce((sum, n, k) => sum + n * (scale[k] ?? 0), 0);
       const place: Place = { view, free, leftS, roominess };
       this.#places.set(id, place);
       const bin = binOf(leftS);
@@ -127,11 +131,22 @@ export class RoomIndex {
     const bin = binOf(leftS);
     const same = closest(this.#byEnd.get(bin) ?? [], leftS, suits);
     if (same !== null) return same;
-    const greater = this.#bins.filter((b) => b > bin);
-    const lesser = this.#bins.filter((b) => b < bin).reverse();
-    for (const other of [...greater, ...lesser]) {
-      const place = (this.#byRoom.get(other) ?? []).slice(0, MOST_LOOKED_AT).find(suits);
-      if (place !== undefined) return place;
+    for (const other of this.#bins) {
+      const place = other > bin ? this.#roomiest(other, suits) : null;
+      if (place !== null) return place;
+    }
+    for (const other of this.#bins.toReversed()) {
+      const place = other < bin ? this.#roomiest(other, suits) : null;
+      if (place !== null) return place;
+    }
+    return null;
+  }
+
+  #roomiest(bin: number, suits: (p: Place) => boolean): Place | null {
+    const places = this.#byRoom.get(bin) ?? [];
+    for (let i = 0; i < Math.min(MOST_LOOKED_AT, places.length); i++) {
+      const place = places[i];
+      if (place !== undefined && suits(place)) return place;
     }
     return null;
   }

@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { randomStream } from '../../../lib/kernel/random.ts';
 import { KINDS } from '../../../lib/domain/resources.ts';
 import { resourceParts, undominated, type MixedWork } from '../../../lib/policy/resource-parts.ts';
 import { runs } from '../../support/properties.ts';
@@ -98,5 +99,27 @@ describe('prices of resources', () => {
       ),
       { seed: 42, numRuns: runs(100) },
     );
+  });
+});
+
+describe('prices of resources for more kinds of work than answer them', () => {
+  it('bound the bill from below too, and are near it', () => {
+    const draw = randomStream(7, 'many kinds');
+    const whole = (most: number): number => 1 + Math.floor(draw() * most);
+    const machines: readonly Machine[] = Array.from({ length: 6 }, () => ({
+      capacity: [8 * whole(8), 8 * whole(8)],
+      usd: whole(100) / 100,
+    }));
+    const kinds: readonly Kind[] = Array.from({ length: 1500 }, () => ({
+      need: [whole(8), whole(8)],
+      amount: whole(50),
+      mask: whole(63),
+    }));
+    const work = workOf(kinds, machines);
+    const { usd } = resourceParts(work, capacitiesOf(machines));
+    const bound = work.reduce((sum, { amount }, e) => sum + amount * (usd[e] ?? 0), 0);
+    const least = optimum(work, machines);
+    expect(bound).toBeLessThanOrEqual(least * (1 + 1e-6));
+    expect(bound).toBeGreaterThan(0.95 * least);
   });
 });

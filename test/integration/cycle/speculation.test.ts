@@ -171,7 +171,10 @@ describe('a policy that asks for copies, in the simulator', () => {
     expect(totals).toMatchObject({ jobs: 1, succeeded: 1 });
     expect(totals.attempts - plain.outcome.totals.attempts).toBeGreaterThanOrEqual(2);
     expect(totals.speculativeUsd).toBeGreaterThan(0);
-    expect(totals.billedUsd).toBeCloseTo(totals.workUsd + totals.wastedUsd + totals.speculativeUsd + totals.idleUsd, 9);
+    expect(totals.billedUsd).toBeCloseTo(
+      totals.workUsd + totals.wastedUsd + totals.speculativeUsd + totals.movedUsd + totals.idleUsd,
+      9,
+    );
     expect(totals.onDemandUsd).toBeCloseTo(plain.outcome.totals.onDemandUsd, 3);
     expect(copied.outcome.jobs.speculativeUsd[0]).toBeCloseTo(totals.speculativeUsd, 9);
     expect(plain.outcome.totals.speculativeUsd).toBe(0);

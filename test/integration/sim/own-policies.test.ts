@@ -350,7 +350,7 @@ it('a decision that fails although its answers passed their checks is made again
   });
   expect(typesOf(events)).toEqual(typesOf(whole.events));
   expect(refusedPolicies).toMatchObject([
-    { stage: 'place', policy: 'my-own', standIn: 'stratus', firstWhy: 'a decision failed: boo' },
+    { stage: 'place', policy: 'my-own', standIn: 'stratus-balanced', firstWhy: 'a decision failed: boo' },
   ]);
 });
 
@@ -362,7 +362,7 @@ it('a report says how often answers were refused, and who answered', async () =>
   const outcome = outcomeOf(result, { preset: 'mine', seed: 1, marketSeed: null, fromMs: START_MS });
   const warnings = warningsOf({ presets: [], method: { units: 30 } as never, runs: [outcome], planned: ['mine'] });
   expect(warnings).toContain(
-    `Answers of the policy mine: place: my-own were refused ${times} times, and stratus answered in its place. First: it threw: TypeError: boo.`,
+    `Answers of the policy mine: place: my-own were refused ${times} times, and stratus-balanced answered in its place. First: it threw: TypeError: boo.`,
   );
 });
 

@@ -312,7 +312,7 @@ class Consolidation {
     const risk = Math.max(0, riskUsd);
     const reason =
       `${whole} can be given back once all work goes on elsewhere: that saves $${savesUsd.toPrecision(2)} and costs ` +
-      `$${disruptsUsd.toPrecision(2)}, of which $${risk.toPrecision(2)} are risk`;
+      `$${disruptsUsd.toPrecision(2)}${risk > 0 ? `, $${risk.toPrecision(2)} of it for the risk there` : ''}`;
     const expected = { savedUsd: (savesUsd - disruptsUsd) / tasks, riskUsd: risk / tasks };
     return of.flatMap(({ view }) =>
       view.attempts.map((running) => ({

@@ -61,7 +61,7 @@ describe('without a crash', () => {
     const outcomes = new Set<string>();
     for (const job of await calm.bench.jobs())
       for (const a of await calm.bench.store.attempts(job.id)) outcomes.add(String(a.outcome));
-    expect([...outcomes].sort()).toEqual(['cancelled', 'failed', 'interrupted', 'succeeded']);
+    expect([...outcomes].sort()).toEqual(['cancelled', 'failed', 'interrupted', 'moved', 'succeeded']);
     expect(new Set(calm.crashes.calls)).toEqual(
       new Set([
         ...['takeLease', 'memory', 'loadActive', 'changedByOthers', 'commit', 'attemptsOn', 'findJobs'].map(

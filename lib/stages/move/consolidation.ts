@@ -11,7 +11,7 @@
  * its move. It must save more than TWICE what it disrupts, because forecasts err, and each of these tasks moves at most
  * once an hour: prices that go up and down move nothing to and fro. Work on on-demand stays off spot, for it is there
  * for a reason (returns.ts brings it back). Nothing moves that its deadline has no room for, or that would lose too
- * much (own-stops.ts). In this decision nothing new goes on what is left (lib/policy/leaving.ts).
+ * much (own-stops.ts). Nothing new goes on what is being left (lib/policy/leaving.ts).
  * All follows from the snapshot, so that a new process decides the same.
  * O(instances log instances + instances x (pools + rooms looked at)).
  */
@@ -101,7 +101,7 @@ class Consolidation {
 
   moves(): readonly Move[] {
     const sources = this.#sources();
-    const left = new Set<InstanceId>();
+    const left = new Set<InstanceId>(this.#emptying());
     const moves: Move[] = [];
     const rest: Source[] = [];
     if (sources.length > 0) {
@@ -125,6 +125,15 @@ class Consolidation {
     }
     this.#context.memory.of(LEAVING).leavesNow(left);
     return moves;
+  }
+
+  /** Instances that all work is leaving: what came there now would keep them. */
+  #emptying(): readonly InstanceId[] {
+    return [...this.#context.snapshot.instances.values()].flatMap(({ instance, attempts }) =>
+      attempts.length > 0 && attempts.every((r) => isStopping(r) && r.attempt.goesTo !== undefined)
+        ? [instance.id]
+        : [],
+    );
   }
 
   /** The dearest per used part first. */

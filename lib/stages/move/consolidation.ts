@@ -7,7 +7,9 @@
  *              or, of a new instance,  - P_n E[longest of all that comes]
  *   disrupts   P_v x time to stop, P_n x start-up, the tasks' share of the target for their set-up and for work done
  *              again, and what more an interruption takes there than here: P(interrupted) x (start-up + set-up + lost work)
- * Times are charged times: under billing by the hour the rest of a started hour is paid. Work that moves runs longer by
+ * Prices are means of the time to come: the higher of it and now where work goes, the lower where it is, so that a
+ * spike is neither fled nor walked into. New spot instances are bought at a bid of the on-demand price. Times are
+ * charged times: under billing by the hour the rest of a started hour is paid. Work that moves runs longer by
  * its move. It must save more than TWICE what it disrupts, because forecasts err, and each of these tasks moves at most
  * once an hour: prices that go up and down move nothing to and fro. Work on on-demand stays off spot, for it is there
  * for a reason (returns.ts brings it back). Nothing moves that its deadline has no room for, or that would lose too
@@ -17,12 +19,12 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
-import { excess, plus, raw, seconds, secondsBetween } from '../../kernel/units.ts';
+import { excess, plus, raw, rawOrNull, seconds, secondsBetween } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { expectedLongestS, type Alike } from '../../domain/longest.ts';
-import { usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
+import { capUsd, usdPerHourOf, type Bid, type Pool } from '../../domain/pool.ts';
 import { dominantShare, fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import {
   instanceParts,
@@ -51,6 +53,8 @@ const TWICE = 2;
 const ONCE_AN_HOUR_S = 3600;
 /** Below the cost of a minute on the smallest instance nothing is worth a move. */
 const LEAST_USD = 1e-4;
+/** Time over which pools are compared by their expected price, seconds. */
+const USUAL_S = 10_800;
 /** Most instances whose work goes to one new instance together, and how many are looked at for that. */
 const MOST_TOGETHER = 8;
 const MOST_MERGED = 200;
@@ -85,6 +89,7 @@ class Consolidation {
   readonly #leftOf: LeftOf;
   readonly #lefts = new Map<RunningTask, Distribution>();
   readonly #longest = new Map<InstanceId, number>();
+  readonly #means = new Map<string, number | null>();
   readonly #byPrice: readonly PricedPool[];
   readonly #quotes: ReadonlyMap<string, Parameters<typeof usdPerHourOf>[1]>;
   /** Pools with an instance that is up or starts, and runs nothing: a move that was begun waits for it. */
@@ -94,8 +99,9 @@ class Consolidation {
     this.#context = context;
     this.#going = going;
     this.#leftOf = leftOfEach(context);
-    this.#byPrice = pricedPools(context).toSorted((a, b) => a.usdPerHour - b.usdPerHour);
     this.#quotes = new Map(context.snapshot.pools.map((v) => [v.pool.id, v.quote]));
+    const expected = pricedPools(context).map((p) => ({ ...p, usdPerHour: this.#priceOf(p.pool, p.bid, USUAL_S) }));
+    this.#byPrice = expected.sort((a, b) => a.usdPerHour - b.usdPerHour);
     this.#idle = new Set(instanceParts(context.snapshot).idle.map((v) => v.pool.id));
   }
 
@@ -142,7 +148,8 @@ class Consolidation {
     const sources: (Source & { readonly perUse: number })[] = [];
     for (const view of snapshot.instances.values()) {
       if (this.#going.has(view.instance.id) || !this.#mayLeave(view)) continue;
-      const usdPerHour = usdPerHourOf(view.pool, this.#quotes.get(view.pool.id));
+      const longestS = this.#longestS(view);
+      const usdPerHour = this.#leastPriceOf(view.pool, longestS);
       const need = view.attempts.reduce((sum, r) => plusResources(sum, r.attempt.resources), NO_RESOURCES);
       sources.push({
         view,
@@ -150,7 +157,7 @@ class Consolidation {
         need,
         ageS: ageS(view, snapshot),
         stopS: view.attempts.reduce((most, r) => Math.max(most, moveStopS(r, config)), 0),
-        longestS: this.#longestS(view),
+        longestS,
         isSpot: view.pool.option === 'spot',
         perUse: usdPerHour / Math.max(1e-9, dominantShare(need, view.pool.type.capacity)),
       });
@@ -213,7 +220,6 @@ class Consolidation {
     let disruptsUsd = source.usdPerHour * this.#chargedS(source, source.stopS);
     let riskUsd = 0;
     for (const [on, tasks] of Map.groupBy(found, (f) => f.on)) {
-      const usdPerHour = usdPerHourOf(on.pool, this.#quotes.get(on.pool.id));
       const coming = tasks.map((f) => f.running);
       const before = this.#longestS(on);
       const after = expectedLongestS([
@@ -221,6 +227,7 @@ class Consolidation {
         ...this.#alike(coming, (r) => moveS(r, config) + this.#againS(r)),
       ]);
       const age = ageS(on, this.#context.snapshot);
+      const usdPerHour = this.#priceOf(on.pool, on.instance.bid, after);
       addedUsd += usdPerHour * (this.#moreS(age, after) - this.#moreS(age, before));
       disruptsUsd += this.#setUpUsdS(coming, on.pool, usdPerHour);
       riskUsd += this.#riskUsdS(coming, { from: source, pool: on.pool, bid: on.instance.bid, usdPerHour });
@@ -275,7 +282,7 @@ class Consolidation {
     }
     if (best === null) return null;
     const { of, to, judged } = best;
-    const target = { pool: to.pool.id, bid: bidIn(to.pool) };
+    const target = { pool: to.pool.id, bid: to.bid };
     return { of, moves: this.#movesOf(of, judged, () => target) };
   }
 
@@ -293,18 +300,19 @@ class Consolidation {
     return null;
   }
 
-  #judgeNew(of: readonly Source[], { pool, usdPerHour }: PricedPool): Judged {
+  #judgeNew(of: readonly Source[], { pool, bid }: PricedPool): Judged {
     const { config } = this.#context;
     const coming = of.flatMap((s) => s.view.attempts);
     const startS = this.#idle.has(pool.id) ? 0 : config.startDelayMeanS;
     const runS = expectedLongestS(this.#alike(coming, (r) => moveS(r, config) + this.#againS(r)));
+    const usdPerHour = this.#priceOf(pool, bid, runS);
     let savesUsd = -usdPerHour * chargedS(runS, config);
     let disruptsUsd = usdPerHour * startS + this.#setUpUsdS(coming, pool, usdPerHour);
     let riskUsd = 0;
     for (const source of of) {
       savesUsd += source.usdPerHour * this.#chargedS(source, source.longestS);
       disruptsUsd += source.usdPerHour * this.#chargedS(source, startS + source.stopS);
-      riskUsd += this.#riskUsdS(source.view.attempts, { from: source, pool, bid: bidIn(pool), usdPerHour });
+      riskUsd += this.#riskUsdS(source.view.attempts, { from: source, pool, bid, usdPerHour });
     }
     return dollars({ savesUsd, disruptsUsd, riskUsd });
   }
@@ -334,6 +342,31 @@ class Consolidation {
         ...restartOf(running),
       })),
     );
+  }
+
+  /** Expected price of the next seconds, no less than now, for who pays up to the bid; USD per hour. */
+  #priceOf(pool: Pool, bid: Bid, overS: number): number {
+    const now = usdPerHourOf(pool, this.#quotes.get(pool.id));
+    return pool.option === 'spot' ? Math.min(capUsd(bid), Math.max(now, this.#meanOf(pool, overS) ?? now)) : now;
+  }
+
+  /** The same, no more than now: a peak that ends soon is no reason to leave. */
+  #leastPriceOf(pool: Pool, overS: number): number {
+    const now = usdPerHourOf(pool, this.#quotes.get(pool.id));
+    return pool.option === 'spot' ? Math.min(now, this.#meanOf(pool, overS) ?? now) : now;
+  }
+
+  /** Mean price of the next seconds, which double from one answer to the next. */
+  #meanOf(pool: Pool, overS: number): number | null {
+    const doublings = Math.round(Math.log2(Math.max(60, overS) / 60));
+    const key = `${pool.id} ${doublings}`;
+    let mean = this.#means.get(key);
+    if (mean === undefined) {
+      const { market } = this.#context.forecasts;
+      mean = rawOrNull(market.meanPrice?.(pool, seconds(60 * 2 ** doublings)) ?? null);
+      this.#means.set(key, mean);
+    }
+    return mean;
   }
 
   #left(running: RunningTask): Distribution {
@@ -403,8 +436,6 @@ class Consolidation {
     }, 0);
   }
 }
-
-const bidIn = (_: Pool): Bid => 'uncapped';
 
 /** USD from USD/h x s; more risk there is disruption, less risk a saving. */
 function dollars({ savesUsd, disruptsUsd, riskUsd }: Judged): Judged {

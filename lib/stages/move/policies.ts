@@ -10,6 +10,9 @@ import { movingWhole } from './whole-instance.ts';
 /** Any horizon, because the time at risk is the running time. */
 const GUARD = { held: true, horizon: 'any', prices: true } satisfies Asks;
 
+const bidsWhileConsolidating = (pool: Pool): Bid[] =>
+  pool.option === 'spot' ? ['uncapped', pool.onDemandUsdPerHour] : [];
+
 /** Moves of running work. */
 export const MOVE = [
   policy(
@@ -29,7 +32,7 @@ export const MOVE = [
       name: 'guard-return-and-consolidate',
       about: 'the same, and work leaves instances that are given back, where that saves twice what it disrupts',
       source: 'ours; Stratus, section 3.2.4 (heuristic 2)',
-      asks: { ...GUARD, capacity: true, bids: (pool: Pool): Bid[] => (pool.option === 'spot' ? ['uncapped'] : []) },
+      asks: { ...GUARD, capacity: true, bids: bidsWhileConsolidating },
       learners: ['lateness'],
     },
     guardedAndConsolidating,

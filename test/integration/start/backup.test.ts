@@ -77,7 +77,9 @@ it('a backup of a running engine, restored after all was lost: the job goes on f
   const logs = readdirSync(join(cwd, '.ebb', 'logs'), { recursive: true, encoding: 'utf8' }).filter((p) =>
     p.endsWith('.out'),
   );
-  expect(logs.map((path) => readFileSync(join(cwd, '.ebb', 'logs', path), 'utf8').trim())).toEqual(['from 12']);
+  // A move to a cheaper instance may follow, which goes on from later.
+  const from = logs.map((path) => readFileSync(join(cwd, '.ebb', 'logs', path), 'utf8').trim());
+  expect(Math.min(...from.map((text) => Number(text.replace('from ', ''))))).toBe(12);
   expect(processesOf(cwd)).toEqual([]);
 }, 240_000);
 

@@ -225,25 +225,34 @@ function pendingTasks(job: Job, stage: string | null): number {
 }
 
 function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running'], index: Index): Placed[] {
-  type Counts = Map<InstanceId, { stage: string; view: InstanceView; tasks: number }>;
+  type Count = { readonly stage: string; readonly view: InstanceView; tasks: number; arrived: number };
+  type Counts = Map<InstanceId, Count>;
   const counts = new Map<string, Counts>();
-  const inOrder: { readonly stage: string; readonly view: InstanceView; readonly tasks: number }[] = [];
+  const inOrder: Count[] = [];
   for (const { stage, attempt } of running) {
     let there = counts.get(stage.name);
     if (there === undefined) counts.set(stage.name, (there = new Map() as Counts));
     const known = there.get(attempt.instance);
+    const arrived = Number(attempt.movedFrom !== undefined);
     if (known !== undefined) {
       known.tasks++;
+      known.arrived += arrived;
       continue;
     }
     const view = d.snapshot.instances.get(attempt.instance);
     if (view === undefined) continue;
-    const first = { stage: stage.name, view, tasks: 1 };
+    const first = { stage: stage.name, view, tasks: 1, arrived };
     there.set(attempt.instance, first);
     inOrder.push(first);
   }
-  return inOrder.map(({ stage, view, tasks }) => ({ stage, tasks, pool: view.pool.id, why: whyThere(d, view, index) }));
+  return inOrder.map(({ stage, view, tasks, arrived }) => {
+    const why = `${whyThere(d, view, index)}${arrivedText(arrived, tasks)}`;
+    return { stage, tasks, pool: view.pool.id, why };
+  });
 }
+
+const arrivedText = (arrived: number, tasks: number): string =>
+  arrived === 0 ? '' : `; ${tasks === 1 ? 'it' : `${arrived} of them`} moved here from another instance`;
 
 function whyThere(d: Deliberation, view: InstanceView, index: Index): string {
   const { instance, pool } = view;

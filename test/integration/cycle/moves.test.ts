@@ -78,6 +78,7 @@ async function run(told: Told = {}) {
   });
   const crashes = new Crashes(told.points ?? [], bench.clock);
   const explained: NonNullable<Explanation['moves']>[number][] = [];
+  const placed: string[] = [];
   const env = { ...work(RUNS_S), MOVES_S: String(movesS) };
   const checkpoint = { signal: 'SIGUSR2', graceS: seconds(30), everyS: null } as const;
   const one = stage({ env, resources: resources(2), expectedRuntimeS: seconds(RUNS_S), checkpoint, ...told.stage });
@@ -90,8 +91,11 @@ async function run(told: Told = {}) {
           const original: unknown = Reflect.get(target, name);
           if (name !== 'commit') return typeof original === 'function' ? (original.bind(target) as unknown) : original;
           return async (...args: Parameters<typeof store.commit>) => {
-            for (const change of args[1])
-              if (change.put === 'plan') explained.push(...change.value.explanations.flatMap((e) => e.moves ?? []));
+            for (const change of args[1]) {
+              if (change.put !== 'plan') continue;
+              explained.push(...change.value.explanations.flatMap((e) => e.moves ?? []));
+              placed.push(...change.value.explanations.flatMap((e) => e.placed.map((p) => p.why)));
+            }
             await store.commit(...args);
           };
         },
@@ -107,7 +111,7 @@ async function run(told: Told = {}) {
     deeds: at === undefined ? [] : [{ atMs: at.atMs, act: async () => at.act(bench) }],
   });
   const attempts = await bench.store.attempts(JOB);
-  return { bench, crashes, attempts, explained, events: await bench.store.events(0, 10_000) };
+  return { bench, crashes, attempts, explained, placed, events: await bench.store.events(0, 10_000) };
 }
 
 type Ran = Awaited<ReturnType<typeof run>>;
@@ -145,6 +149,9 @@ describe('a move to a pool in which nothing is held', () => {
     expect([task.goesTo, task.departed]).toEqual([undefined, undefined]);
     const target = (await calm.bench.store.instances(null, 10, null)).items.find((i) => i.id === second.instance)!;
     expect([target.pool, target.reservations]).toEqual([THERE, undefined]);
+    expect(calm.placed.at(-1)).toContain(`runs on ${second.instance}`);
+    expect(calm.placed.at(-1)).toContain('it moved here from another instance');
+    expect(calm.placed[0]).not.toContain('moved here');
   });
 
   it('loses the time of the transfer alone: what was done is kept, and the task waits for no room', () => {

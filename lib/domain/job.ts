@@ -25,6 +25,36 @@ export interface Preference {
   readonly weight: number;
 }
 
+/** What tasks are counted in. */
+export type Domain = 'zone' | 'instance';
+
+/** Tasks of one stage that live in a domain exceed those in the allowed domain with the fewest by so many at most. */
+export interface SpreadRule {
+  readonly over: Domain;
+  readonly maxSkew: number;
+}
+
+/** Tasks of the owner's jobs that have all of these labels, the stage's own ones among them. */
+export interface LabelRule {
+  readonly over: Domain;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * Hard constraints on where tasks of a stage are relative to other tasks, checked at each start and move; what runs
+ * stays. They are those of Kubernetes (topology spread, pod affinity and anti-affinity) and Amazon ECS
+ * (`distinctInstance`).
+ */
+export interface PlacementRules {
+  /** Most tasks of the stage on one instance. */
+  readonly maxPerInstance?: number;
+  readonly spread?: readonly SpreadRule[];
+  /** A task starts only where a task with these labels lives. If none lives and its own job has them, anywhere. */
+  readonly affinity?: readonly LabelRule[];
+  /** A task does not start where a task with these labels lives, nor they where it lives. */
+  readonly antiAffinity?: readonly LabelRule[];
+}
+
 export interface Checkpoint {
   /** First signal to an attempt that must stop. */
   readonly signal: 'SIGUSR1' | 'SIGUSR2' | 'SIGTERM' | 'SIGINT';
@@ -66,6 +96,8 @@ export interface StageSpec {
   readonly expectedRuntimeS: Seconds | null;
   readonly constraints: Constraints;
   readonly preferences: readonly Preference[];
+  /** Absent: none. */
+  readonly placement?: PlacementRules;
 }
 
 /** Worth of finishing. */

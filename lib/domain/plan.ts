@@ -62,6 +62,7 @@ export const WAIT_REASONS = [
   'cheaper-later',
   'dependency',
   'constraint',
+  'placement',
   'budget',
   'backoff',
   'not-before',

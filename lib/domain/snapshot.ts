@@ -102,7 +102,9 @@ export interface InstanceView {
 export interface BlockedJob {
   readonly job: JobId;
   readonly stage: string | null;
-  readonly why: 'dependency' | 'budget' | 'backoff' | 'not-before' | 'cancelling';
+  readonly why: 'dependency' | 'budget' | 'backoff' | 'not-before' | 'cancelling' | 'placement';
+  /** Tasks that wait for it. Absent: all that wait of the stage, or of the job. */
+  readonly tasks?: number;
   readonly detail: string;
   readonly untilMs: EpochMs | null;
 }

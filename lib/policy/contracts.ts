@@ -243,6 +243,13 @@ export interface Leftover {
   readonly option: StartOption;
   readonly count: number;
   readonly runtimeS: Seconds;
+  /**
+   * Most of its tasks on an instance that is bought for them, by `placement` rules. A scale policy is not asked for
+   * more of them at once. Absent: any number.
+   */
+  readonly perInstance?: number;
+  /** True: all of them have to be on one instance. */
+  readonly onOneInstance?: boolean;
 }
 
 export interface QueueInput extends DecisionContext {
@@ -323,6 +330,8 @@ export interface TaskToPlace {
    * than hosts. Absent: any pool. Tasks that share `allowed` share this.
    */
   readonly inPool?: (pool: Pool) => boolean;
+  /** Instance that it leaves. Absent: it waits, or is a copy. */
+  readonly from?: InstanceId;
 }
 /** A live instance, or one being bought. */
 export interface Host {
@@ -332,6 +341,8 @@ export interface Host {
   readonly free: Resources;
   /** Longest remaining running time of its tasks; 0 when empty. */
   readonly remainingS: Seconds;
+  /** Tasks that this decision put there; `free` is without them. Absent: none. */
+  readonly given?: readonly Placement[];
 }
 /**
  * Called for starts, moves, returning work and copies, on the room that is left for them. A placement's `task` is the

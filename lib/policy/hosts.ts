@@ -15,6 +15,7 @@ export class InstanceHost implements Host {
   readonly pool: Pool;
   readonly capacity: Resources;
   readonly free: Resources;
+  readonly given: readonly Placement[];
   readonly #view: InstanceView;
   readonly #remainingOf: (view: InstanceView) => Seconds;
   /** Origin of a `withFree` copy, so that remaining time is computed once. */
@@ -29,11 +30,12 @@ export class InstanceHost implements Host {
     view: InstanceView,
     remainingOf: (view: InstanceView) => Seconds,
     of: InstanceHost | null = null,
-    free = view.free,
+    { free, given }: Required<Pick<Host, 'free' | 'given'>> = { free: view.free, given: NONE },
   ) {
     this.pool = view.pool;
     this.capacity = view.pool.type.capacity;
     this.free = free;
+    this.given = given;
     this.#view = view;
     this.#remainingOf = remainingOf;
     this.#of = of;
@@ -48,14 +50,16 @@ export class InstanceHost implements Host {
     return (this.#remainingS ??= this.#remainingOf(this.#view));
   }
 
-  withFree(free: Resources): Host {
-    return new InstanceHost(this.#view, this.#remainingOf, this, free);
+  withFree(free: Resources, given: readonly Placement[]): Host {
+    return new InstanceHost(this.#view, this.#remainingOf, this, { free, given });
   }
 }
 
-/** The same host with other free resources. */
-export const withFree = (host: Host, free: Resources): Host =>
-  host instanceof InstanceHost ? host.withFree(free) : { ...host, free };
+const NONE: readonly Placement[] = [];
+
+/** The same host with other free resources, and with what was given to it. */
+export const withFree = (host: Host, free: Resources, given = host.given ?? NONE): Host =>
+  host instanceof InstanceHost ? host.withFree(free, given) : { ...host, free, given };
 
 /** Hosts with the free room that the placements leave. O(hosts + placements). */
 export function afterPlacing(
@@ -75,6 +79,6 @@ export function afterPlacing(
       (f, p) => minusResources(f, invariant(need.get(p.group), 'a placed task has a need')),
       h.free,
     );
-    return withFree(h, free);
+    return withFree(h, free, [...(h.given ?? NONE), ...mine]);
   });
 }

@@ -86,9 +86,11 @@ export interface Setting {
   readonly solver?: Solver;
   /** Least time between two decisions, seconds. */
   readonly minGapS?: number;
+  /** True: some work may wait for ever. */
+  readonly mayWait?: boolean;
 }
 
-/** Simulates the setting, which must come to the end of all work. */
+/** Simulates the setting, which must come to the end of all work, unless some of it may wait for ever. */
 export async function runOf({ jobs, trace, vcpus = 64, ...of }: Setting, deciders: Deciders): Promise<Run> {
   const offered = marketOfPreset(trace, deciders.stages);
   const { events, ended } = await simulated(jobs, {
@@ -100,7 +102,8 @@ export async function runOf({ jobs, trace, vcpus = 64, ...of }: Setting, decider
     deciders: () => deciders,
     ...(of.minGapS === undefined ? {} : { minGapS: seconds(of.minGapS) }),
   });
-  if (ended !== 'done') throw new Error(`the simulation under ${deciders.name} ended so: ${ended}`);
+  if (ended !== 'done' && of.mayWait !== true)
+    throw new Error(`the simulation under ${deciders.name} ended so: ${ended}`);
   return seen(events);
 }
 

@@ -8,7 +8,7 @@ import { groupId, type AttemptId, type GroupId, type InstanceId } from '../../ke
 import { raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
-import type { Allotment, Placement } from '../../domain/plan.ts';
+import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { liveBeside, runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import { begunBy, quantileToDo } from '../../domain/work-to-do.ts';
@@ -26,6 +26,8 @@ import { attemptsWanted, wrongCopy } from '../../policy/copies.ts';
 import { afterPlacing } from '../../policy/hosts.ts';
 import { pendingAgain } from '../../policy/pending-again.ts';
 import type { Purse } from '../money/purse.ts';
+import type { Neighbours } from '../neighbours/neighbours.ts';
+import { hasPlace, type TargetThere } from '../neighbours/targets.ts';
 
 /** A copy, as work that waits. */
 export interface WantedCopy {
@@ -58,6 +60,7 @@ export interface Copying {
   /** What starts leave; asked for where there are copies. */
   readonly hosts: () => readonly Host[];
   readonly purse: Purse;
+  readonly neighbours: Neighbours | null;
 }
 
 /** Copies before purchases. `open`: those for which an instance may be bought. */
@@ -98,7 +101,7 @@ export function placeCopies<S>(stages: Pick<Stages<S>, 'speculate' | 'place'>, o
 const isDue = ({ running }: WantedCopy): boolean => running.deadlineMs !== null;
 
 /** Copies of which there are not as many as asked for. */
-function wantedCopies(asked: readonly Copy[], { context, allotment, appraised }: Copying) {
+function wantedCopies(asked: readonly Copy[], { context, allotment, appraised, neighbours }: Copying) {
   const { snapshot, forecasts } = context;
   const stopping = new Set<AttemptId>(allotment.preemptions.map((p) => p.attempt));
   for (const { running } of appraised.moves) stopping.add(running.attempt.id);
@@ -113,7 +116,7 @@ function wantedCopies(asked: readonly Copy[], { context, allotment, appraised }:
     if (1 + liveBeside(snapshot, running).length >= attemptsWanted(copy)) continue;
     const why = stopping.has(copy.of)
       ? 'the attempt that it is a copy of is to stop or to move'
-      : whyInVain(running, snapshot);
+      : (whyInVain(running, snapshot) ?? whyNowhere(copy, running, { context, neighbours }));
     if (why !== null) {
       dropped.push({ copy, running, why });
       continue;
@@ -145,12 +148,39 @@ function medianAnew(running: RunningTask, of: { readonly snapshot: Snapshot; rea
     : quantileToDo(forecast.runtime, { keptS: ZERO_S }, 0.5);
 }
 
+/** A copy is one more task to its neighbours, beside the attempt that runs. */
+function whyNowhere(
+  { to }: Copy,
+  { attempt }: RunningTask,
+  of: Pick<Copying, 'context' | 'neighbours'>,
+): string | null {
+  const { neighbours } = of;
+  const ruled = neighbours?.of(attempt) ?? null;
+  if (neighbours === null || ruled === null) return null;
+  const mayBe =
+    to === undefined
+      ? ruled.zones().some(({ zone }) => neighbours.mostIn(ruled, zone) >= 1)
+      : hasPlace(ruled, { to, zone: zoneOf(to, of.context.snapshot) }, neighbours);
+  return mayBe ? null : 'its `placement` rules do not allow one more of its tasks there';
+}
+
+const zoneOf = (to: NamedTarget, { pools, instances }: Snapshot): string =>
+  (to.instance === undefined ? pools.find((p) => p.pool.id === to.pool)?.pool : instances.get(to.instance)?.pool)
+    ?.zone ?? '';
+
 function placedOn(
   hosts: readonly Host[],
   wanted: readonly WantedCopy[],
-  { place, context, purse }: Pick<Copying, 'context' | 'purse'> & { readonly place: PlacePolicy },
+  {
+    place,
+    context,
+    purse,
+    neighbours,
+  }: Omit<Copying, 'allotment' | 'appraised' | 'hosts'> & {
+    readonly place: PlacePolicy;
+  },
 ) {
-  const tasks = wanted.map((w) => taskOf(w, context.snapshot));
+  const tasks = wanted.map((w) => taskOf(w, context.snapshot, neighbours));
   const byGroup = new Map(wanted.map((w) => [w.group.id, w]));
   const placed: PlacedCopy[] = [];
   const unpaid: DroppedCopy[] = [];
@@ -167,13 +197,25 @@ function placedOn(
   return { placed, unpaid, unplaced: [...byGroup.values()], hosts: afterPlacing(hosts, tasks, paid) };
 }
 
-function taskOf({ copy: { to }, running, group, runtimeS }: WantedCopy, snapshot: Snapshot): TaskToPlace {
+const mayStartOn = ({ attempt }: RunningTask, at: TargetThere, neighbours: Neighbours | null): boolean => {
+  const of = neighbours?.of(attempt) ?? null;
+  return neighbours === null || of === null || hasPlace(of, at, neighbours);
+};
+
+function taskOf(
+  { copy: { to }, running, group, runtimeS }: WantedCopy,
+  snapshot: Snapshot,
+  neighbours: Neighbours | null,
+): TaskToPlace {
   const { attempt, stage } = running;
   const taken = new Set([running, ...liveBeside(snapshot, running)].map((r) => r.attempt.instance));
   const inPool = (pool: Pool): boolean =>
     brokenConstraint(stage.constraints, pool) === null && (to?.pool === undefined || to.pool === pool.id);
   const allowed = ({ on, pool }: Host): boolean =>
-    !taken.has(on) && inPool(pool) && (to?.instance === undefined || to.instance === on);
+    !taken.has(on) &&
+    inPool(pool) &&
+    (to?.instance === undefined || to.instance === on) &&
+    mayStartOn(running, { to: { instance: on }, zone: pool.zone }, neighbours);
   return { task: attempt, group: group.id, need: group.need, runtimeS, gang: null, allowed, inPool };
 }
 

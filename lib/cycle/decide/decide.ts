@@ -5,6 +5,11 @@ import type { DecisionContext } from '../../policy/contracts.ts';
 import { leftOfEach, type LeftOf } from '../../policy/left-of.ts';
 import { explain } from '../explain/explain.ts';
 import { Purse } from '../money/purse.ts';
+import { Neighbours } from '../neighbours/neighbours.ts';
+import { placeByRules } from '../neighbours/packing.ts';
+import { scaleByRules } from '../neighbours/purchases.ts';
+import { queueByRules } from '../neighbours/slots.ts';
+import { inZones } from '../neighbours/zones.ts';
 import { withoutArrivals } from './arriving-moves.ts';
 import { placeCopies } from './copies.ts';
 import { buyForCopies } from './copy-purchases.ts';
@@ -22,7 +27,7 @@ import { stopsOf } from './stops.ts';
  * reach their target. Deciding acts on nothing: the result is a plan whose effects have keys made from the plan's id.
  */
 export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
-  const input = { ...given, snapshot: withParts(given.snapshot) };
+  const { input, neighbours } = ruled({ ...given, snapshot: withParts(given.snapshot) });
   const { snapshot, forecasts, stages, config, memory, beliefs, explains = true } = input;
   const valued = { snapshot, forecasts, config, memory, beliefs };
   const worths = stages.value(valued);
@@ -32,10 +37,18 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const leftOf = leftOfEach(context);
   const purse = new Purse({ snapshot, leftOf, config });
 
-  const { arriving, allotment, appraised } = await planned(input, context, leftOf);
+  const { arriving, allotment, appraised } = await planned(input, context, { leftOf, neighbours });
   const placed = place(input, { context, leftOf, allotment, appraised, arriving, purse });
-  const copied = placeCopies(stages, { context, allotment, appraised, hosts: placed.hostsLeft, purse });
-  const scaled = scale(input, { context, allotment, appraised, placed, copies: copied.placed, purse });
+  const copied = placeCopies(stages, { context, allotment, appraised, hosts: placed.hostsLeft, purse, neighbours });
+  const { unbought, ...scaled } = scale(input, {
+    context,
+    allotment,
+    appraised,
+    placed,
+    copies: copied.placed,
+    purse,
+    neighbours,
+  });
   const { copies, ...bought } = buyForCopies(copied, scaled, { snapshot, purse });
   const { started } = placed;
 
@@ -48,6 +61,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
   const effects = effectsOf(input, {
     stops,
     placements: started.placements,
+    neighbours,
     pilots: pilotsOf(allotment),
     copies: copies.placed,
     ...scaled,
@@ -64,8 +78,19 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     runningOffers: explains ? runningOffersOf(input, running, offers) : NO_OFFERS,
     short: purse.short,
     heldUp: purse.heldUp,
+    unbought,
+    neighbours,
   };
-  const plan: Plan = {
+  return { plan: planOf(input, { deliberation, effects, limitsReached: purse.limitsReached }), deliberation };
+}
+
+function planOf<S>(
+  input: DecideInput<S>,
+  of: { readonly deliberation: Deliberation } & Pick<Plan, 'effects'> & Required<Pick<Plan, 'limitsReached'>>,
+): Plan {
+  const { deliberation, effects, limitsReached } = of;
+  const { snapshot, forecasts, allotment } = deliberation;
+  return {
     id: input.plan,
     token: input.token,
     atMs: snapshot.nowMs,
@@ -73,25 +98,52 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     ...(forecasts.market.origin === undefined ? {} : { forecast: forecasts.market.origin }),
     effects,
     ...(allotment.earliest === undefined ? {} : { earliest: allotment.earliest }),
-    ...(purse.limitsReached.length === 0 ? {} : { limitsReached: purse.limitsReached }),
-    explanations: explains ? explain(deliberation) : [],
+    ...(limitsReached.length === 0 ? {} : { limitsReached }),
+    explanations: (input.explains ?? true) ? explain(deliberation) : [],
     solve: allotment.solve,
   };
-  return { plan, deliberation };
 }
 
 const NO_OFFERS: RunningOffers = new Map();
 const NOTHING_STOPS: ReadonlySet<AttemptId> = new Set();
 const NOTHING_ARRIVES: Arrivals = { placements: [], arrived: new Set<GroupId>() };
 
+/**
+ * The same decision within `placement` rules: hard constraints of zones in the snapshot, and stages that mind the rules
+ * over instances. Unchanged where no job has rules.
+ */
+function ruled<S>(input: DecideInput<S>): { readonly input: DecideInput<S>; readonly neighbours: Neighbours | null } {
+  const neighbours = Neighbours.of(input.snapshot);
+  if (neighbours === null) return { input, neighbours };
+  const { stages } = input;
+  const snapshot = inZones(input.snapshot, neighbours, input.memory);
+  const waits = new Set(snapshot.groups.map((g) => g.id));
+  const ruledStages = {
+    ...stages,
+    place: placeByRules(stages.place, neighbours, waits),
+    queue: queueByRules(stages.queue, neighbours),
+    scale: scaleByRules(stages.scale),
+  };
+  return { input: { ...input, snapshot, stages: ruledStages }, neighbours };
+}
+
 /** Plan for all work but arrivals from moves, and its moves that begin. */
-async function planned<S>({ snapshot, stages, solver }: DecideInput<S>, context: DecisionContext, leftOf: LeftOf) {
+async function planned<S>(
+  { snapshot, stages, solver }: DecideInput<S>,
+  context: DecisionContext,
+  { leftOf, neighbours }: { readonly leftOf: LeftOf; readonly neighbours: Neighbours | null },
+) {
   const hasMoved = snapshot.groups.some((g) => g.goesTo !== undefined);
   const arriving = hasMoved ? placeMoved(snapshot, hostsThere(snapshot, leftOf, NOTHING_STOPS)) : NOTHING_ARRIVES;
   const undecided = { ...context, snapshot: withoutArrivals(snapshot, arriving) };
   const moves = stages.move.propose(undecided);
   const allotment = await stages.plan({ ...undecided, moves }, solver);
   const { value, appraise } = stages;
-  const appraised = stages.move.begin({ ...context, moves: movesOf(allotment, context, moves), value, appraise });
+  const appraised = stages.move.begin({
+    ...context,
+    moves: movesOf(allotment, context, { proposed: moves, neighbours }),
+    value,
+    appraise,
+  });
   return { arriving, allotment, appraised };
 }

@@ -9,6 +9,7 @@ import type { Beliefs } from '../../policy/learner.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
 import type { Short } from '../money/purse.ts';
+import type { Neighbours } from '../neighbours/neighbours.ts';
 import type { Copies } from './copies.ts';
 import type { Stop } from './stops.ts';
 
@@ -67,4 +68,8 @@ export interface Deliberation {
   /** Jobs without purchases because of a limit of the deployment, with the reason. */
   readonly heldUp: ReadonlyMap<JobId, string>;
   readonly releases: readonly Release[];
+  /** Starts that no purchase can serve, with the reason. */
+  readonly unbought: ReadonlyMap<GroupId, string>;
+  /** Rules on where tasks are relative to others; null: no job has any. */
+  readonly neighbours: Neighbours | null;
 }

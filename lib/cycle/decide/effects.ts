@@ -1,10 +1,12 @@
 /** Effects of a plan, each with its key. */
 import { invariant } from '../../kernel/errors.ts';
 import { effectKey, instanceOf, type GroupId, type InstanceId, type JobId } from '../../kernel/ids.ts';
-import type { TaskRef } from '../../domain/job.ts';
+import { stageKey, type TaskRef } from '../../domain/job.ts';
 import type { Allotment, Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
-import { memberOf, type Snapshot } from '../../domain/snapshot.ts';
+import { memberOf, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import type { Lots } from '../money/lots.ts';
+import type { Neighbours } from '../neighbours/neighbours.ts';
+import { allowedStarts } from '../neighbours/starts.ts';
 import { attemptName, taskKey } from '../state/working-state.ts';
 import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
@@ -20,6 +22,7 @@ export function effectsOf<S>(
     readonly lots: Lots;
     readonly placements: readonly Placement[];
     readonly pilots: ReadonlyMap<GroupId, number>;
+    readonly neighbours: Neighbours | null;
     readonly copies: readonly Pick<PlacedCopy, 'running' | 'on' | 'copy'>[];
     readonly releases: readonly Release[];
   },
@@ -117,28 +120,67 @@ interface ReadyStart {
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
 function readyPlacements(
   snapshot: Snapshot,
-  { placements, pilots }: { readonly placements: readonly Placement[]; readonly pilots: ReadonlyMap<GroupId, number> },
+  {
+    placements,
+    pilots,
+    neighbours,
+  }: {
+    readonly placements: readonly Placement[];
+    readonly pilots: ReadonlyMap<GroupId, number>;
+    readonly neighbours: Neighbours | null;
+  },
 ): ReadyStart[] {
-  const ready = (p: Placement): boolean => snapshot.instances.get(p.on)?.instance.state === 'ready';
+  const isUp = (p: Placement): boolean => snapshot.instances.get(p.on)?.instance.state === 'ready';
   const gangs = new Set(snapshot.groups.filter((g) => g.stage.gang).map((g) => g.id));
-  const held = new Set(placements.filter((p) => gangs.has(p.group) && !ready(p)).map((p) => p.group));
+  const held = new Set(placements.filter((p) => gangs.has(p.group) && !isUp(p)).map((p) => p.group));
   const placed = new Map<GroupId, number>();
   if (gangs.size > 0) for (const p of placements) placed.set(p.group, (placed.get(p.group) ?? 0) + 1);
   for (const g of snapshot.groups) {
     if (g.stage.gang && (placed.get(g.id) ?? 0) < g.count) held.add(g.id);
   }
-  // Tasks of a group are alike, so its first tasks start. Fresh tasks must begin in the order of their index, because
-  // StageProgress keeps only the next index; the packer's order would skip tasks whose host is not up.
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
+  const ready = placements.filter((p) => isUp(p) && !held.has(p.group));
+  const allowed =
+    neighbours === null
+      ? ready
+      : allowedStarts(ready, neighbours, {
+          isGang: (p) => gangs.has(p.group),
+          isArrival: (p) => groups.get(p.group)?.goesTo !== undefined,
+        });
   const started = new Map<GroupId, number>();
-  return placements.flatMap((p) => {
-    if (!ready(p) || held.has(p.group)) return [];
+  const fresh = new FreshTasks(snapshot);
+  return allowed.map((p) => {
     const group = invariant(groups.get(p.group), `a task of group ${p.group} is placed, which does not wait`);
     const nth = started.get(p.group) ?? 0;
     started.set(p.group, nth + 1);
-    const index = invariant(memberOf(group, nth), `group ${p.group} has no task ${nth}`);
+    const isFresh = 'freshFrom' in group.members;
+    const index = invariant(isFresh ? fresh.next(group) : memberOf(group, nth), `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     const isPilot = nth < (pilots.get(group.id) ?? 0);
-    return [{ task, instance: p.on, reason: p.reason, fresh: 'freshFrom' in group.members, isPilot }];
+    return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot };
   });
+}
+
+/**
+ * Tasks of a group are alike, so its first tasks start. Fresh tasks must begin in the order of their index, because
+ * StageProgress keeps only the next index: the packer's order would skip tasks whose host is not up, and the fresh
+ * tasks of a stage may be in several groups.
+ */
+class FreshTasks {
+  readonly #next = new Map<string, number>();
+
+  constructor({ groups }: Pick<Snapshot, 'groups'>) {
+    for (const { job, stage, members } of groups) {
+      if (!('freshFrom' in members)) continue;
+      const key = stageKey({ job, stage: stage.name });
+      this.#next.set(key, Math.min(this.#next.get(key) ?? Infinity, members.freshFrom));
+    }
+  }
+
+  next({ job, stage }: Pick<PendingGroup, 'job' | 'stage'>): number | undefined {
+    const key = stageKey({ job, stage: stage.name });
+    const index = this.#next.get(key);
+    if (index !== undefined) this.#next.set(key, index + 1);
+    return index;
+  }
 }

@@ -33,6 +33,8 @@ import type {
 import { afterPlacing } from '../../policy/hosts.ts';
 import { moveGroup } from '../../policy/move-group.ts';
 import { wrongMove } from '../../policy/targets.ts';
+import { constraintsToMove, mayMoveTo } from '../neighbours/targets.ts';
+import type { Neighbours } from '../neighbours/neighbours.ts';
 import { taskKey } from '../state/working-state.ts';
 
 /** Starts of tasks that arrive at the target of their move, and their groups. */
@@ -56,7 +58,7 @@ export interface PlacingContext extends DecisionContext {
 export function movesOf(
   { moves: asked }: Pick<Allotment, 'moves'>,
   { worths, snapshot }: Pick<DecisionContext, 'worths' | 'snapshot'>,
-  proposed: readonly Move[],
+  { proposed, neighbours }: { readonly proposed: readonly Move[]; readonly neighbours: Neighbours | null },
 ): readonly PlannedMove[] {
   const firsts = new Map<string, Allotment['moves'][number]>();
   for (const move of asked) {
@@ -74,10 +76,12 @@ export function movesOf(
       worths.ofRunning(running),
       `the plan moves attempt ${running.attempt.id}, which has no worth`,
     );
-    const { constraints } = running.stage;
+    const constraints = constraintsToMove(running, neighbours);
+    if (constraints === null) return [];
     if (to !== undefined && to !== 'spot') {
       const pool = poolOf(to, snapshot);
       if (pool === undefined || wrongMove({ running, to }, snapshot) !== null) return [];
+      if (neighbours !== null && !mayMoveTo(running, { to, zone: pool.zone }, neighbours)) return [];
       const toSpot = pool.option === 'spot';
       return [{ running, worth, reason, toSpot, to, constraints: onlyPool(constraints, pool), ...expected }];
     }
@@ -133,6 +137,7 @@ export function placeReturning(context: PlacingContext, returning: readonly Runn
     return [
       {
         task: r.attempt,
+        from: r.attempt.instance,
         group: groupId(`return/${r.attempt.id}`),
         need: r.attempt.resources,
         runtimeS: context.leftOf(r),
@@ -233,6 +238,7 @@ export function placeMoves(context: PlacingContext, moves: readonly PlannedMove[
   const sides = sidesOf();
   const tasks = moves.map((m): TaskToPlace => ({
     task: m.running.attempt,
+    from: m.running.attempt.instance,
     group: moveGroup(m),
     need: m.running.attempt.resources,
     runtimeS: context.leftOf(m.running),

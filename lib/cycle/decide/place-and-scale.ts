@@ -1,6 +1,6 @@
 /** Answers of order, place, queue and scale, combined within the limits on money. Nothing here judges. */
 import { once } from '../../kernel/once.ts';
-import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId } from '../../kernel/ids.ts';
 import type { Allotment, Placement } from '../../domain/plan.ts';
 import { runningParts } from '../../domain/snapshot.ts';
 import type {
@@ -22,6 +22,8 @@ import { hostsThere } from './hosts-there.ts';
 import { laterDemand } from './later.ts';
 import { leftoversOf, placeMoved, placeMoves, placeReturning, type Arrivals } from './moves.ts';
 import { paidStarts } from './paid-starts.ts';
+import { counting, type Neighbours } from '../neighbours/neighbours.ts';
+import { leftoversByRules } from '../neighbours/purchases.ts';
 
 interface Placing {
   readonly context: DecisionContext;
@@ -82,11 +84,12 @@ export function scale<S>(
     readonly placed: Placed;
     readonly copies: readonly PlacedCopy[];
     readonly purse: Purse;
+    readonly neighbours: Neighbours | null;
   },
 ) {
-  const { context, allotment, appraised, placed, copies, purse } = of;
+  const { context, allotment, appraised, placed, copies, purse, neighbours } = of;
   const later = once(() => laterDemand(stages, context, allotment));
-  const { leftovers } = placed;
+  const { open: leftovers, without } = demandOf(placed, neighbours);
   const groups = new Map([...context.worths.groups, ...appraised.worths]);
   const scaling = {
     ...context,
@@ -103,5 +106,15 @@ export function scale<S>(
   expectUseful(purchases, snapshot, leftovers);
   const answer = last ?? stages.scale({ ...scaling, leftovers: [] });
   const ahead = answer.purchases.filter((p) => p.serves !== undefined);
-  return { ...buyAhead(ahead, { purchases, lots }, { snapshot, later, purse }), releases: answer.releases };
+  const bought = buyAhead(ahead, { purchases, lots }, { snapshot, later, purse });
+  return { ...bought, releases: answer.releases, unbought: without };
+}
+
+const NONE: ReadonlyMap<GroupId, string> = new Map();
+
+/** Demand without room, and what no purchase can serve. */
+function demandOf({ leftovers, started, moved }: Placed, neighbours: Neighbours | null) {
+  if (neighbours === null) return { open: leftovers, without: NONE };
+  const coming = [...started.placements, ...started.reserved, ...moved];
+  return counting(neighbours, coming, () => leftoversByRules(leftovers, neighbours));
 }

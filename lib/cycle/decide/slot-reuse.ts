@@ -9,7 +9,8 @@
  * - the appraisal must offer the group capacity of that purchase option, and a task with a deadline this very pool,
  *   while it is not guarded; work meant for spot never holds an on-demand instance;
  * - only tasks that are done within the start of an instance (as in ADR 17), or that are like one that left there;
- * - no job with a limit on money, and nothing at all beside gangs, moves, preemptions or limits of the deployment.
+ * - no job with a limit on money or under `placement` rules, and nothing at all beside gangs, moves, preemptions or
+ *   limits of the deployment.
  * Remaining slots wait for the next decision, which is then requested at once.
  * State is in memory alone: it is made from a decision and ends with the next one. A crash loses nothing, because
  * starts are recorded first.
@@ -41,7 +42,7 @@ interface Waiting {
   readonly offers: readonly Offer[];
   /** True if it ends before an instance bought for it would be up. */
   readonly isShort: boolean;
-  /** Its job has a limit on money: its starts are a decision's. */
+  /** Its job has a limit on money, or `placement` rules concern it: its starts are a decision's. */
   readonly isBarred: boolean;
   /** Tasks that may still get a slot. */
   left: number;
@@ -268,7 +269,9 @@ function waitingOf(
     worth: d.worths.groups.get(group.id),
     offers: offersOf(d, group.id, of.config),
     isShort: of.isShort,
-    isBarred: d.snapshot.budgets?.has(group.job) === true,
+    isBarred:
+      d.snapshot.budgets?.has(group.job) === true ||
+      (d.neighbours?.of({ job: group.job, stage: group.stage.name }) ?? null) !== null,
     left: of.tasks,
     examined: 0,
   };

@@ -149,7 +149,7 @@ function explainJob(d: Deliberation, job: Job, index: Index): Explanation {
   const groups = index.groups.get(job.id) ?? [];
   const waiting: Waiting[] = (index.blocked.get(job.id) ?? []).map((b) => ({
     stage: b.stage ?? job.spec.stages[0]?.name ?? '',
-    tasks: pendingTasks(job, b.stage),
+    tasks: b.tasks ?? pendingTasks(job, b.stage),
     why: b.why,
     detail: b.detail,
     wouldChange: whatWouldChange(b.why, d.snapshot.limits),
@@ -196,6 +196,7 @@ const CAUSES: readonly WaitReason[] = [
   'cancelling',
   'disk',
   'constraint',
+  'placement',
   'budget',
   'gang',
   'capacity',
@@ -408,7 +409,7 @@ function explainBought(
       });
     }
     if (tasks === 0) continue;
-    const bought = d.purchases.length > 0;
+    const bought = d.purchases.length > 0 && !d.unbought.has(group.id);
     out.waiting.push(
       bought
         ? {
@@ -422,9 +423,11 @@ function explainBought(
         : {
             stage: group.stage.name,
             tasks,
-            why: 'capacity',
-            detail: `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
-            wouldChange: whatWouldChange('capacity', d.snapshot.limits),
+            why: d.unbought.has(group.id) ? 'placement' : 'capacity',
+            detail:
+              d.unbought.get(group.id) ??
+              `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
+            wouldChange: whatWouldChange(d.unbought.has(group.id) ? 'placement' : 'capacity', d.snapshot.limits),
             expectedStartMs: null,
           },
     );

@@ -27,6 +27,8 @@ export function whatWouldChange(why: WaitReason, limits: Limits): string {
       return 'the end of what it depends on';
     case 'constraint':
       return 'fewer hard constraints or smaller resources: no open pool satisfies them now';
+    case 'placement':
+      return 'tasks beside it that end, or begin where it needs them; more zones in its constraints; or fewer `placement` rules';
     case 'budget':
       return 'a lower price, for which it waits a day at most, or a higher maxCost when it is submitted again';
     case 'backoff':

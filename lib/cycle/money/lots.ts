@@ -120,7 +120,9 @@ function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries
       empty++;
       continue;
     }
-    const tasks = Math.min(entry.left, countInVector(entry.need, free));
+    const { perInstance = Infinity } = entry.leftover;
+    const there = perInstance === Infinity ? 0 : countOf(entry.leftover, taken);
+    const tasks = Math.min(entry.left, perInstance - there, countInVector(entry.need, free));
     if (tasks === 0) {
       if (++passed >= MOST_PASSED) break;
       continue;
@@ -132,6 +134,9 @@ function fill({ free, taken }: Filling, queue: Queue, which: 'chosen' | 'entries
   }
   if (empty > MOST_PASSED) queue[which] = queue[which].filter((e) => e.left > 0);
 }
+
+const countOf = (leftover: Leftover, taken: readonly Taken[]): number =>
+  taken.reduce((n, t) => (t.leftover.group.id === leftover.group.id ? n + t.tasks : n), 0);
 
 /** Jobs by constraining resource x expected time; at most MAX_BENEFICIARIES, whose parts sum to 1. */
 export function beneficiaries(pool: Pool, taken: readonly TakenFor[]): readonly Beneficiary[] {

@@ -2,7 +2,8 @@ import { isAbsolute, resolve } from 'pathe';
 import { EbbError } from '../../kernel/errors.ts';
 import { mib, milliCpu, seconds, usd } from '../../kernel/units.ts';
 import { OWN_FOLDER } from '../job.ts';
-import type { Checkpoint, Constraints, JobSpec, StageSpec, ValueSpec } from '../job.ts';
+import type { Checkpoint, Constraints, JobSpec, PlacementRules, StageSpec, ValueSpec } from '../job.ts';
+import { impossibleRule } from '../placement-rules.ts';
 import { type Resources, NO_RESOURCES } from '../resources.ts';
 import { globSize } from '../globs.ts';
 import { isS3Uri, parseS3Uri, s3Uri } from '../s3-uri.ts';
@@ -14,6 +15,7 @@ import {
   LIMITS,
   type ConstraintsFile,
   type JobFile,
+  type PlacementFile,
   type SharedKeys,
   type StageFile,
 } from './schema.ts';
@@ -58,7 +60,8 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
   const collisions = outputFindings(specs, (stage, entry) =>
     stages[stage]?.outputs === undefined ? ['outputs', entry] : ['stages', stage, 'outputs', entry],
   );
-  if (collisions.length > 0) throw refuse(collisions, locate);
+  const impossible = impossibleRules(file, specs);
+  if (collisions.length + impossible.length > 0) throw refuse([...collisions, ...impossible], locate);
   return {
     name: file.name,
     owner: file.owner ?? options.defaultOwner,
@@ -75,14 +78,16 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
 
 /** Zod passes over `__proto__` in maps, so that it would be left out in silence. */
 function hiddenKeyFindings(json: unknown): Finding[] {
-  const { labels, env, secrets, stages } = (json ?? {}) as Record<string, unknown>;
+  const { labels, env, secrets, stages, placement } = (json ?? {}) as Record<string, unknown>;
   const maps: (readonly [Finding['path'], unknown])[] = [
     [['labels'], labels],
+    ...labelMaps(placement, ['placement']),
     [['env'], env],
     [['secrets'], secrets],
-    ...(Array.isArray(stages) ? stages : []).flatMap((stage: { env?: unknown; secrets?: unknown } | null, i) => [
+    ...(Array.isArray(stages) ? stages : []).flatMap((stage: StageMaps | null, i) => [
       [['stages', i, 'env'], stage?.env] as const,
       [['stages', i, 'secrets'], stage?.secrets] as const,
+      ...labelMaps(stage?.placement, ['stages', i, 'placement']),
     ]),
   ];
   return maps.flatMap(([path, map]): Finding[] =>
@@ -97,6 +102,23 @@ function hiddenKeyFindings(json: unknown): Finding[] {
         ]
       : [],
   );
+}
+
+interface StageMaps {
+  readonly env?: unknown;
+  readonly secrets?: unknown;
+  readonly placement?: unknown;
+}
+
+function labelMaps(placement: unknown, path: Finding['path']): (readonly [Finding['path'], unknown])[] {
+  const rules = (placement ?? {}) as Record<string, unknown>;
+  return ['affinity', 'antiAffinity'].flatMap((key) => {
+    const list: readonly unknown[] = Array.isArray(rules[key]) ? rules[key] : [rules[key]];
+    return list.map((rule, i) => {
+      const at = Array.isArray(rules[key]) ? [key, i, 'labels'] : [key, 'labels'];
+      return [[...path, ...at], (rule as { labels?: unknown } | null | undefined)?.labels] as const;
+    });
+  });
 }
 
 /** The stages as written, or the one that the keys at the top make. */
@@ -202,6 +224,15 @@ function stageFindings(file: JobFile, stages: readonly StageFile[], options: Nor
   });
 }
 
+function impossibleRules(file: JobFile, specs: readonly StageSpec[]): readonly Finding[] {
+  return specs.flatMap((spec, i): Finding[] => {
+    const why = impossibleRule({ labels: file.labels ?? {} }, spec);
+    if (why === null) return [];
+    const path = file.stages?.[i]?.placement === undefined ? ['placement'] : ['stages', i, 'placement'];
+    return [{ code: 'job-file.invalid', path, message: why }];
+  });
+}
+
 function valueOf(value: JobFile['value']): ValueSpec {
   const after = value !== undefined && 'worthlessAfter' in value ? value.worthlessAfter : undefined;
   return { onTimeUsd: value?.onTime === undefined ? null : usd(value.onTime), worthlessAfterS: after ?? null };
@@ -234,6 +265,7 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
       prefer: constraintsOf(prefer),
       weight,
     })),
+    ...placementOf(stage.placement ?? top.placement),
   };
 }
 
@@ -255,6 +287,18 @@ const checkpointOf = (c: SharedKeys['checkpoint']): Checkpoint | null =>
   c === undefined
     ? null
     : { signal: c.signal ?? 'SIGUSR1', graceS: c.grace ?? seconds(DEFAULT_GRACE_S), everyS: c.every ?? null };
+
+/** Rules without absent keys and empty lists. */
+function placementOf(file: PlacementFile | undefined): Pick<StageSpec, 'placement'> {
+  const { maxPerInstance, spread = [], affinity = [], antiAffinity = [] } = file ?? {};
+  const rules: PlacementRules = {
+    ...(maxPerInstance === undefined ? {} : { maxPerInstance }),
+    ...(spread.length === 0 ? {} : { spread: spread.map(({ over, maxSkew = 1 }) => ({ over, maxSkew })) }),
+    ...(affinity.length === 0 ? {} : { affinity }),
+    ...(antiAffinity.length === 0 ? {} : { antiAffinity }),
+  };
+  return Object.keys(rules).length === 0 ? {} : { placement: rules };
+}
 
 /** Constraints without absent keys: an absent list allows all. */
 const constraintsOf = (c: ConstraintsFile): Constraints =>

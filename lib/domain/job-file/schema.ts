@@ -138,9 +138,9 @@ const deadline = z
   });
 
 /** A single entry needs no brackets. */
-const listOf = <T extends z.ZodType>(entry: T, allowed: string) =>
+const listOf = <T extends z.ZodType>(entry: T, allowed: string, most: number = LIMITS.listEntries) =>
   z
-    .union([entry, z.array(entry).max(LIMITS.listEntries)], { error: `must be ${allowed}, or a list of them` })
+    .union([entry, z.array(entry).max(most)], { error: `must be ${allowed}, or a list of them` })
     .transform((v) => (Array.isArray(v) ? v : [v]) as z.output<T>[]);
 
 const scalarText = z
@@ -172,6 +172,45 @@ const constraintShape = {
 };
 
 const constraints = z.strictObject(constraintShape);
+const domain = z.enum(['zone', 'instance'], { error: 'must be zone or instance' });
+const labelKey = text('1 to 63 letters, digits, ., _, - or /', LABEL_KEY);
+const labelRules = listOf(
+  z.strictObject({
+    over: domain.describe('What is counted as one place: a `zone` or an `instance`.'),
+    labels: z
+      .record(labelKey, scalarText)
+      .refine((l) => Object.keys(l).length >= 1 && Object.keys(l).length <= 8, { error: 'must have 1 to 8 entries' })
+      .describe('Labels of jobs of the same owner: a job with all of them is meant.'),
+  }),
+  'an object with `over` (zone or instance) and `labels` (1 to 8 of them)',
+  8,
+);
+const placement = z.strictObject({
+  maxPerInstance: z.int().min(1).max(100_000).optional().describe('Most tasks of the stage on one instance.'),
+  spread: listOf(
+    z.strictObject({
+      over: domain.describe('Over `zone`s or `instance`s.'),
+      maxSkew: z.int().min(1).max(100_000).optional().meta({
+        description:
+          'Tasks that one place may have more than the allowed place with the fewest. As an instance can be bought any time, no instance has more than this.',
+        default: 1,
+      }),
+    }),
+    'an object with `over` (zone or instance) and `maxSkew` (1 or more)',
+    2,
+  )
+    .optional()
+    .describe('Even numbers of tasks of the stage in all zones that it may use, or on instances.'),
+  affinity: labelRules
+    .optional()
+    .describe(
+      'Tasks start only where a task with these labels is. Where there is none yet, a job that has the labels itself begins anywhere.',
+    ),
+  antiAffinity: labelRules
+    .optional()
+    .describe('Tasks do not start where a task with these labels is, nor such a task where they are.'),
+});
+
 const resources = z.strictObject({
   cpu: cpu.optional().meta({ description: 'vCPUs of one task: `2`, `0.5` or `500m`.', default: 1 }),
   memory: memory.optional().meta({ description: 'Memory of one task: `512MiB`, `2GiB`, `4GB`.', default: '512MiB' }),
@@ -273,6 +312,11 @@ const sharedShape = {
     .max(LIMITS.preferences)
     .optional()
     .describe('Soft constraints.'),
+  placement: placement
+    .optional()
+    .describe(
+      'Hard constraints on where tasks are relative to other tasks of the same owner. They hold whenever a task starts; what runs stays where it is.',
+    ),
   retries: z
     .int()
     .min(0)
@@ -321,7 +365,7 @@ export const jobFileSchema = z
       .optional()
       .meta({ description: 'Who pays for it.', default: 'the user who submits' }),
     labels: z
-      .record(text('1 to 63 letters, digits, ., _, - or /', LABEL_KEY), scalarText)
+      .record(labelKey, scalarText)
       .refine((l) => Object.keys(l).length <= 64, { error: 'must have at most 64 entries' })
       .optional()
       .describe('Your own keys and values, to find jobs by.'),
@@ -383,6 +427,7 @@ export type JobFile = z.output<typeof jobFileSchema>;
 export type StageFile = z.output<typeof stage>;
 export type SharedKeys = Pick<JobFile, keyof typeof sharedShape>;
 export type ConstraintsFile = z.output<typeof constraints>;
+export type PlacementFile = z.output<typeof placement>;
 
 /** JSON Schema (draft 2020-12) of the input form, for editors. */
 export const jobFileJsonSchema: () => Readonly<Record<string, unknown>> = once(() =>

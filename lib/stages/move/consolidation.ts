@@ -45,7 +45,7 @@ import { hasSettled, lossOf, relocationS, workLeft } from '../../policy/work-lef
 import { restartOf } from './deadline-guard.ts';
 import { keepsProgress } from './own-stops.ts';
 import { RoomIndex, type Found } from './room-index.ts';
-import { ageS } from './whole-instance.ts';
+import { ageS, mayFollow } from './whole-instance.ts';
 
 /** Savings over disruption. */
 const TWICE = 2;
@@ -173,7 +173,7 @@ class Consolidation {
   #mayMove(running: RunningTask): boolean {
     const { snapshot, config, worths } = this.#context;
     const { attempt, stage } = running;
-    if (attempt.state !== 'running' || stage.gang) return false;
+    if (attempt.state !== 'running' || !mayFollow(stage)) return false;
     const hereS = attempt.startedMs === null ? 0 : secondsBetween(attempt.startedMs, snapshot.nowMs);
     if (attempt.movedFrom !== undefined && hereS < ONCE_AN_HOUR_S) return false;
     if (!hasSettled(running, this.#context) || !keepsProgress(running, this.#context)) return false;

@@ -2,6 +2,7 @@
 import { plus, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
+import type { StageSpec } from '../../domain/job.ts';
 import { usdPerHourOf, type Pool } from '../../domain/pool.ts';
 import { fits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, runningParts, type InstanceView, type Snapshot } from '../../domain/snapshot.ts';
@@ -40,7 +41,7 @@ export function movables({ snapshot, config }: DecisionContext, leftOf: LeftOf):
   return [...snapshot.instances.values()].flatMap((view): Movable[] => {
     const { instance, attempts, pool } = view;
     if (instance.state !== 'ready' || instance.rebalance || attempts.length === 0) return [];
-    if (!attempts.every((r) => r.attempt.state === 'running' && r.stage.checkpoint !== null && !r.stage.gang))
+    if (!attempts.every((r) => r.attempt.state === 'running' && r.stage.checkpoint !== null && mayFollow(r.stage)))
       return [];
     return [
       {
@@ -53,6 +54,9 @@ export function movables({ snapshot, config }: DecisionContext, leftOf: LeftOf):
     ];
   });
 }
+
+/** False for tasks that go nowhere for the sake of others: gangs, and those that `placement` rules keep in place. */
+export const mayFollow = ({ gang, placement }: StageSpec): boolean => !gang && placement === undefined;
 
 /** The first pool that holds all tasks of the instance at a lower price than its own. `byPrice`: cheapest first. */
 export function cheaperPool({ view, need, usdPerHour }: Movable, byPrice: readonly PricedPool[]): PricedPool | null {

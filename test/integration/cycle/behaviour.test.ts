@@ -257,6 +257,24 @@ describe('an explanation', () => {
     ]);
     expect(e?.headline).not.toContain('waits for stage');
   });
+
+  it('names the placement rule for which tasks wait, and how many', async () => {
+    const explained: unknown[] = [];
+    const near = { affinity: [{ over: 'instance', labels: { app: 'db' } }] } as const;
+    const look: Deed = {
+      atMs: after(900),
+      act: async (store) => explained.push(await store.explanation(jobId('j-near'))),
+    };
+    const stop: Deed = { atMs: after(1000), act: async (store) => store.requestCancel(jobId('j-near')) };
+    await run(
+      [named('j-near', main({ tasks: 2, env: work(60), placement: near })), named('j-any', main())],
+      [look, stop],
+    );
+    const [waits] = explained as { waiting: { why: string; tasks: number; detail: string }[] }[];
+    expect(waits?.waiting).toMatchObject([
+      { why: 'placement', tasks: 2, detail: 'affinity: no task with app=db runs, beside which it could' },
+    ]);
+  });
 });
 
 describe('a failed task', () => {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { noSolver } from '../../../bench/load/no-solver.ts';
 import { discrepancies, EngineBench } from '../../support/engine-bench.ts';
-import { CANCELLED, mixedDeeds, mixedJobs, START_MS } from '../../support/mixed-workload.ts';
+import { CANCELLED, mixedDeeds, mixedJobs, SAVES, START_MS } from '../../support/mixed-workload.ts';
 import { namedInstances, randomStages, type Targets } from '../../support/random-stages.ts';
 import { job, resources, spec, stage } from '../../support/builders.ts';
 import { work } from '../../support/engine-bench.ts';
@@ -42,13 +42,21 @@ const trace = traceOf(
   ],
 );
 
-/** Tasks that want memory more than vCPUs, beside the mixed ones. */
+/** Beside the mixed ones: tasks that want memory more than vCPUs, and tasks that share no instance. */
 const jobs = (): Job[] => [
   ...mixedJobs(),
   job({
     name: 'j-large',
     submittedMs: START_MS,
     spec: spec({ name: 'large', stages: [stage({ tasks: 5, env: work(900), resources: resources(0.5, 3000) })] }),
+  }),
+  job({
+    name: 'j-apart',
+    submittedMs: START_MS,
+    spec: spec({
+      name: 'apart',
+      stages: [stage({ tasks: 4, env: work(900), checkpoint: SAVES, placement: { maxPerInstance: 1 } })],
+    }),
   }),
 ];
 
@@ -59,7 +67,7 @@ const seldom = fc.constantFrom(0, 0.02, 0.1);
 
 it('random legal policies of all stages break no invariant of the cycle', async () => {
   const seen = {
-    ...{ starts: 0, launches: 0, releases: 0, finished: 0, boundByMoney: 0, gangs: 0, large: 0 },
+    ...{ starts: 0, launches: 0, releases: 0, finished: 0, boundByMoney: 0, gangs: 0, large: 0, apart: 0 },
     ...{
       preempted: 0,
       moved: 0,
@@ -103,6 +111,7 @@ it('random legal policies of all stages break no invariant of the cycle', async 
         const attempts = await attemptsOf(bench);
         await expectAccounted(bench, { attempts, maxUsdPerDay });
         expectTargets(attempts, targets);
+        seen.apart += expectApart(attempts.filter((a) => a.job === 'j-apart'));
         seen.movedTime += await expectEachSecondOnce(bench, attempts);
         const done = attempts.filter((a) => a.job !== CANCELLED && a.outcome !== null);
         const named = namedInstances(targets);
@@ -139,6 +148,15 @@ const isSameTask = (a: Attempt, b: Attempt): boolean => a.job === b.job && a.sta
 const isGang = ({ job: id }: Attempt): boolean => id === 'j-gang';
 const attemptsOf = async (bench: EngineBench): Promise<readonly Attempt[]> =>
   (await Promise.all((await bench.jobs()).map((j) => bench.store.attempts(j.id)))).flat();
+
+/** No two of these tasks live on one instance at once. Returns how many there are. */
+function expectApart(attempts: readonly Attempt[]): number {
+  for (const a of attempts) {
+    const beside = attempts.filter((b) => b.id !== a.id && b.instance === a.instance && livesAt(b, a.placedMs));
+    expect([a.id, beside.map((b) => b.id)]).toEqual([a.id, []]);
+  }
+  return attempts.length;
+}
 
 /** Attempts that stop for a named instance go there, and to no other. Where a task has several, one of them moves. */
 function expectTargets(attempts: readonly Attempt[], targets: Targets): void {

@@ -130,7 +130,10 @@ describe('of the moves that a plan keeps', () => {
     movesOf(
       { moves: asked.map((running, i) => ({ running, reason: `move ${i}`, to: 'spot' as const })) },
       { worths: { groups: new Map(), ofRunning: () => ({}) as Worth }, snapshot: {} as Snapshot },
-      asked.map((running, i) => ({ attempt: running.attempt.id, running, ...proposed[i] }) as Move),
+      {
+        proposed: asked.map((running, i) => ({ attempt: running.attempt.id, running, ...proposed[i] }) as Move),
+        neighbours: null,
+      },
     );
   const saves = { checkpoint: { signal: 'SIGUSR2', graceS: seconds(10), everyS: null } } as const;
 

@@ -71,3 +71,10 @@ it('assigns the same whatever the order of the tasks', () => {
     lotsOf([purchase(60)], of, { pools }).map((lots) => lots.map((lot) => lot.boughtFor));
   expect(named(leftovers.toReversed())).toEqual(named(leftovers));
 });
+
+it('gives an instance no more tasks of a group than rules allow there', () => {
+  const four = { ...leftover(1, () => {}), count: 4, perInstance: 1 };
+  const small: Leftover = { ...four, group: { ...four.group, stage: stage({}), need: resources(1), count: 4 } };
+  const [lots = []] = lotsOf([purchase(4)], [small], { pools });
+  expect(lots.map((lot) => lot.taken.map((t) => t.tasks))).toEqual([[1], [1], [1], [1]]);
+});

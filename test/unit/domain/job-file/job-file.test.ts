@@ -247,6 +247,45 @@ describe('job file', () => {
     expect(parse(withKeys(`env: {${name}: x}`)).stages[0]?.env).toEqual({ [name]: 'x' });
   });
 
+  it('takes placement rules in every spelling, those of the top in every stage', () => {
+    const { stages } = parse(
+      withKeys(
+        'labels: {app: a}\nplacement: {maxPerInstance: 2, spread: {over: zone}, affinity: []}\n' +
+          'stages: [{name: s}, {name: t, placement: {antiAffinity: [{over: instance, labels: {app: a, n: 1}}]}}, {name: u, placement: {}}]',
+      ),
+    );
+    expect(stages.map((s) => s.placement)).toEqual([
+      { maxPerInstance: 2, spread: [{ over: 'zone', maxSkew: 1 }] },
+      { antiAffinity: [{ over: 'instance', labels: { app: 'a', n: '1' } }] },
+      undefined,
+    ]);
+  });
+
+  it.each([
+    ['maxPerInstance: 0', 'maxPerInstance'],
+    ['spread: {over: rack}', 'with `over` (zone or instance) and `maxSkew`'],
+    ['spread: {maxSkew: 2}', 'spread'],
+    ['affinity: {over: zone, labels: {}}', 'must have 1 to 8 entries'],
+    ['affinity: {over: zone, labels: {__proto__: x, a: b}}', 'the key __proto__ is not allowed'],
+    [
+      'affinity: {over: zone, labels: {a: b}}, antiAffinity: [{over: zone, labels: {a: b}}]',
+      'a=b over zone in affinity and antiAffinity',
+    ],
+    ['affinity: {over: instance, labels: {a: b}}, antiAffinity: [{over: zone, labels: {a: b}}]', 'a=b over zone'],
+    ['perInstance: 1', 'unknown key "perInstance"'],
+  ])('refuses the placement rules %s', (rules, why) => {
+    const issues = issuesOf(withKeys(`placement: {${rules}}`));
+    expect(issues.join('\n')).toContain(why);
+  });
+
+  it('refuses what no gang can do, at its place', () => {
+    const gang = (rules: string) => issuesOf(withKeys(`labels: {app: a}\ntasks: 3\ngang: true\nplacement: {${rules}}`));
+    expect(gang('spread: {over: zone}')).toEqual([expect.stringContaining('placement: spreads a gang over zones')]);
+    expect(gang('antiAffinity: {over: zone, labels: {app: a}}')).toEqual([expect.stringContaining('different zones')]);
+    const own = 'affinity: {over: zone, labels: {app: a}}, maxPerInstance: 1';
+    expect(parse(withKeys(`labels: {app: a}\ntasks: 3\ngang: true\nplacement: {${own}}`)).stages).toHaveLength(1);
+  });
+
   it('takes secrets by name, those of the top in every stage', () => {
     const { stages } = parse(withKeys('secrets: {A: a, B: ssm:b}\nstages: [{name: s, secrets: {B: c}}, {name: t}]'));
     expect(stages.map((s) => s.secrets)).toEqual([

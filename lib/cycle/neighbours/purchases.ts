@@ -1,0 +1,82 @@
+/** Purchases for groups of which an instance takes only some tasks: one instance's worth, as often as it is needed. */
+import type { GroupId } from '../../kernel/ids.ts';
+import { vcpusOf } from '../../domain/pool.ts';
+import type { Purchase } from '../../domain/plan.ts';
+import { countFits, times } from '../../domain/resources.ts';
+import type { Leftover, ScaleInput, Scaling, ScalePolicy } from '../../policy/contracts.ts';
+import type { Neighbours } from './neighbours.ts';
+
+/** Demand with what the rules say of new instances; without the tasks for which none can be bought. */
+export function leftoversByRules(leftovers: readonly Leftover[], neighbours: Neighbours) {
+  const without = new Map<GroupId, string>();
+  const open = leftovers.flatMap((l): readonly Leftover[] => {
+    const of = neighbours.of({ job: l.group.job, stage: l.group.stage.name });
+    if (of === null) return [l];
+    const perInstance = neighbours.mostOnNew(of);
+    const isOne = neighbours.beginsTogether(of, 'instance');
+    if (perInstance < 1) {
+      without.set(l.group.id, NO_NEW);
+      return [];
+    }
+    if (perInstance === Infinity && !isOne) return [l];
+    return [{ ...l, perInstance, ...(isOne ? { onOneInstance: true } : {}) }];
+  });
+  return { open, without };
+}
+
+const NO_NEW = 'its affinity keeps it on instances where tasks with certain labels run, and none of them has room';
+
+/** The same policy, asked once for each group of which an instance takes only some. */
+export const scaleByRules =
+  (scale: ScalePolicy): ScalePolicy =>
+  (input) => {
+    const ruled = input.leftovers.filter((l) => l.perInstance !== undefined);
+    if (ruled.length === 0) return scale(input);
+    const answer = scale({ ...input, leftovers: input.leftovers.filter((l) => l.perInstance === undefined) });
+    const pools = new Map(input.snapshot.pools.map(({ pool }) => [pool.id, pool]));
+    const vcpusIn = (p: Purchase): number => {
+      const pool = pools.get(p.pool);
+      return pool === undefined ? 0 : vcpusOf(pool);
+    };
+    const purchases = [...answer.purchases];
+    let vcpus = input.snapshot.limits.vcpus - purchases.reduce((n, p) => n + p.count * vcpusIn(p), 0);
+    for (const leftover of ruled) {
+      const limits = { ...input.snapshot.limits, vcpus };
+      const of = boughtFor(leftover, { ...input, snapshot: { ...input.snapshot, limits } }, scale);
+      const each = of.once.reduce((n, p) => n + p.count * vcpusIn(p), 0);
+      const left = vcpus - heldVcpus(input);
+      const rounds = each === 0 ? 0 : Math.min(of.rounds, Math.floor(left / each));
+      if (rounds < 1) continue;
+      vcpus -= rounds * each;
+      for (const p of of.once) purchases.push({ ...p, count: p.count * rounds });
+    }
+    return { ...answer, purchases };
+  };
+
+/** What is bought for one instance's worth of tasks, and how often. */
+function boughtFor(leftover: Leftover, input: ScaleInput, scale: ScalePolicy) {
+  const { perInstance = Infinity, onOneInstance = false, count, group, ...rest } = leftover;
+  const ask: Leftover = onOneInstance
+    ? { ...rest, group: { ...group, need: times(group.need, bundleOf(leftover, input)) }, count: 1 }
+    : { ...rest, group, count: Math.min(perInstance, count) };
+  const { purchases }: Scaling = scale({ ...input, leftovers: [ask] });
+  const once = purchases.filter((p) => p.serves === undefined);
+  return { once, rounds: onOneInstance ? 1 : Math.ceil(count / ask.count) };
+}
+
+/** Tasks of a group that an instance of its largest offer holds. */
+function bundleOf({ group, count, perInstance = Infinity }: Leftover, { offers, snapshot }: ScaleInput): number {
+  const { offers: own = [], further } = offers.get(group.id) ?? {};
+  const known = new Set([...own, ...(further?.sizes() ?? [])].map((o) => o.pool));
+  const most = snapshot.pools.reduce(
+    (n, { pool }) => (known.has(pool.id) ? Math.max(n, countFits(group.need, pool.type.capacity)) : n),
+    1,
+  );
+  return Math.min(count, perInstance, most);
+}
+
+const heldVcpus = ({ snapshot }: ScaleInput): number => {
+  let held = 0;
+  for (const { pool } of snapshot.instances.values()) held += vcpusOf(pool);
+  return held;
+};

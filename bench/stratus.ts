@@ -2,6 +2,7 @@
  * Stratus and the systems that it was compared with, in the setting of its paper (section 3.3).
  *   npm run bench:stratus -- [--workloads google,alibaba] [--markets 2016,2021,on-demand] [--part report|tune]
  *   [--presets a,b] [--windows N] [--sensitivity] [--procs 2] [--seed 1] [--gap 60] [--json FILE] [--html FILE]
+ *   [--draw]
  * needs EBB_DATA_DIR (default ../shared/data); a workload or market without its data is left out.
  *
  * Work: real traces, cut to jobs that begin and end within a window. Markets: one kind of instance type in the zones of
@@ -15,8 +16,9 @@
  * `--sensitivity` runs Stratus with and without clearing on running times that are off by a factor of [h, 1) or [1, h],
  * for 29 values of h from 0.01 to 100 (section 3.4.4).
  *
- * Writes bench/results/stratus.json (`--part tune`: out/stratus-tune.json) and a page with charts beside it, in out/.
- * Tables that are not asked for stay as they are. Progress is on stderr.
+ * Writes bench/results/stratus.json (`--part tune`: out/stratus-tune.json), and a page with charts, out/stratus.html.
+ * Tables that are not asked for stay as they are. `--draw` draws the page of what is written alone. Progress is on
+ * stderr.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,6 +28,7 @@ import { machine } from './figures.ts';
 import { stamp } from './record.ts';
 import { MARKETS } from './stratus/markets.ts';
 import { answerOf, inProcesses, type Order } from './stratus/order.ts';
+import { stratusPage } from './stratus/page.ts';
 import { stratusRecord, type StratusRecord, type Table } from './stratus/record.ts';
 import { rowsOf, sweepOf, textOf } from './stratus/table.ts';
 import { WORKLOADS, type Part, type Workload } from './stratus/work.ts';
@@ -59,6 +62,8 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: '1' },
     gap: { type: 'string', default: '60' },
     json: { type: 'string' },
+    html: { type: 'string', default: 'out/stratus.html' },
+    draw: { type: 'boolean', default: false },
     worker: { type: 'boolean', default: false },
   },
 });
@@ -127,16 +132,26 @@ async function main(): Promise<void> {
       console.log(textOf(table));
     }
   }
-  write(tables, part);
+  await write(tables, part);
   console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
 }
 
+const pathOf = (part: Part): string =>
+  options.json ?? (part === 'report' ? 'bench/results/stratus.json' : 'out/stratus-tune.json');
+
+const recordAt = (path: string): StratusRecord | null =>
+  existsSync(path) ? stratusRecord.parse(JSON.parse(readFileSync(path, 'utf8'))) : null;
+
+async function draw(record: StratusRecord): Promise<void> {
+  mkdirSync(dirname(options.html), { recursive: true });
+  writeFileSync(options.html, await stratusPage(record));
+  console.log(`drawn in ${options.html}`);
+}
+
 /** Tables and sweeps that were not made stay as they are. */
-function write(tables: readonly Table[], part: Part): void {
-  const path = options.json ?? (part === 'report' ? 'bench/results/stratus.json' : 'out/stratus-tune.json');
-  const before: StratusRecord | null = existsSync(path)
-    ? stratusRecord.parse(JSON.parse(readFileSync(path, 'utf8')))
-    : null;
+async function write(tables: readonly Table[], part: Part): Promise<void> {
+  const path = pathOf(part);
+  const before = recordAt(path);
   const key = (t: Pick<Table, 'workload' | 'market'>): string => `${t.workload} ${t.market}`;
   const known = new Map((before?.tables ?? []).map((t) => [key(t), t]));
   for (const table of tables) {
@@ -151,6 +166,7 @@ function write(tables: readonly Table[], part: Part): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, `${JSON.stringify(record, null, 2)}\n`);
   console.log(`\nwritten to ${path}`);
+  await draw(record);
 }
 
 if (options.worker) {
@@ -163,4 +179,9 @@ if (options.worker) {
       },
     );
   });
+} else if (options.draw) {
+  const path = pathOf(partOf(options.part));
+  const record = recordAt(path);
+  if (record === null) throw new Error(`there is no ${path}: run the benchmark without --draw first`);
+  await draw(record);
 } else await main();

@@ -1,7 +1,7 @@
 /** Evaluation as one self-contained page: tables, and plots drawn by ECharts as SVG. */
 import type { EChartsOption } from 'echarts';
-import { html, Markup, rawElement } from '../../lib/report/markup.ts';
-import { STYLE } from '../../lib/report/style.ts';
+import { html, type Markup } from '../../lib/report/markup.ts';
+import { drawing, pageOf, table } from '../page.ts';
 import { type Cell, type Forecast, judgedBy } from '../../lib/models/evaluation/cells.ts';
 import { LOSS_COSTS } from './choices.ts';
 import {
@@ -14,70 +14,23 @@ import {
 import { cellName, gain, planText, sourcesText } from './tables.ts';
 import type { Evaluation } from './evaluation.ts';
 
-/** Style of plots, which are drawn on white. Dark pages invert them and keep their hues. */
-const PLOT_STYLE = `
-.charts svg { background: #fff; max-width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) { .charts svg { filter: invert(.91) hue-rotate(180deg); } }
-`;
-const PLOT = { width: 560, height: 400 } as const;
 const RECALLS = 120;
-/** Colours of Okabe and Ito, distinct also without colour vision. */
-const COLOURS = ['#999999', '#000000', '#e69f00', '#56b4e9', '#cc79a7', '#0072b2', '#d55e00', '#009e73'];
 
 export async function forecastReport(evaluation: Evaluation): Promise<string> {
   const plots = await plotsOf(evaluation);
-  const page = html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>Forecasts of price losses</title>
-        ${rawElement('style', {}, STYLE + PLOT_STYLE)}
-      </head>
-      <body>
-        <header><h1>Forecasts of price losses</h1></header>
-        <main>
-          <p class="note">${planText(evaluation)}</p>
-          ${sourcesText(evaluation).map((text) => html`<p class="note">${text}</p>`)}
-          <p>
-            Will the price pass the bid within the hour? The historical median is made once from the training range, the
-            rolling one anew at each moment from the last seven days. F1 and accuracy: threshold 0.5, as in the paper.
-            Intervals: 95 %, resampled by days.
-          </p>
-          ${plots} ${scoresSections(evaluation)} ${choicesSection(evaluation)} ${ablationSection(evaluation)}
-          ${curveSection(evaluation)}
-        </main>
-      </body>
-    </html> `;
-  return page.html;
+  return pageOf(
+    'Forecasts of price losses',
+    html`<p class="note">${planText(evaluation)}</p>
+      ${sourcesText(evaluation).map((text) => html`<p class="note">${text}</p>`)}
+      <p>
+        Will the price pass the bid within the hour? The historical median is made once from the training range, the
+        rolling one anew at each moment from the last seven days. F1 and accuracy: threshold 0.5, as in the paper.
+        Intervals: 95 %, resampled by days.
+      </p>
+      ${plots} ${scoresSections(evaluation)} ${choicesSection(evaluation)} ${ablationSection(evaluation)}
+      ${curveSection(evaluation)}`,
+  );
 }
-
-const head = (names: readonly string[]): Markup =>
-  html`<thead>
-    <tr>
-      ${names.map((name, i) => html`<th scope="col" ${new Markup(i === 0 ? '' : 'class="right"')}>${name}</th>`)}
-    </tr>
-  </thead>`;
-/** Places for line breaks: between a value and its interval, and between accuracy and F1. */
-const BREAK = / (?=\[[^\]]*\]$)|(?<= pt), /;
-function stacked(text: string): Markup {
-  const [first = '', second] = text.split(BREAK);
-  return html`${first}${second === undefined ? null : html`<span class="interval">${second}</span>`}`;
-}
-const line = ([first = '', ...rest]: readonly string[]): Markup =>
-  html`<tr>
-    <th scope="row">${first}</th>
-    ${rest.map((text) => html`<td class="right">${stacked(text)}</td>`)}
-  </tr>`;
-const table = (names: readonly string[], lines: readonly (readonly string[])[]): Markup =>
-  html`<div class="scroll">
-    <table>
-      ${head(names)}
-      <tbody>
-        ${lines.map(line)}
-      </tbody>
-    </table>
-  </div>`;
 
 function scoresSections({ cells, rows }: Evaluation): Markup[] {
   const names = [
@@ -147,16 +100,7 @@ function curveSection({ curve }: Evaluation): Markup {
 }
 
 async function plotsOf({ cells, forecasts }: Evaluation): Promise<Markup> {
-  const echarts = await import('echarts');
-  const drawn = (option: EChartsOption): Markup => {
-    const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, ...PLOT });
-    try {
-      chart.setOption({ animation: false, color: COLOURS, ...option });
-      return new Markup(chart.renderToSVGString());
-    } finally {
-      chart.dispose();
-    }
-  };
+  const drawn = await drawing();
   const parts = cells
     .filter((cell) => cell.protocol === 'paper')
     .map(

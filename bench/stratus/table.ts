@@ -110,7 +110,7 @@ const shown = (e: EstimateRecord | null, digits = 3): string =>
     ? '-'
     : `${e.value.toFixed(digits)}${e.low === null || e.high === null ? '' : ` [${e.low.toFixed(digits)}, ${e.high.toFixed(digits)}]`}`;
 
-const COLUMNS = [
+export const COLUMNS = [
   'preset',
   '/ stratus',
   '/ hotspot',
@@ -125,27 +125,21 @@ const COLUMNS = [
   'undone',
 ] as const;
 
-/** For a terminal. */
-export function textOf({ workload, market, about, windows, jobs, tasks, constrains, presets, sweep }: Table): string {
-  const cells = presets.map((p) => [
-    p.preset,
-    shown(p.toStratus),
-    shown(p.toHotspot),
-    p.usdPerDay.toFixed(2),
-    `${(100 * p.utilisation.value).toFixed(1)} %`,
-    p.latencyP50.toFixed(2),
-    p.latencyP95.toFixed(2),
-    ...[p.bought, p.unused, p.moves, p.interruptions, p.undone].map(String),
-  ]);
-  return [
-    `\n${workload} on ${market}: ${about}; ${windows} windows, ${jobs} jobs, ${tasks} tasks; ${constrains} constrains`,
-    ...aligned([COLUMNS, ...cells]),
-    ...(sweep === undefined ? [] : sweepText(sweep)),
-  ].join('\n');
-}
+export const cellsOf = (p: PresetRow): readonly string[] => [
+  p.preset,
+  shown(p.toStratus),
+  shown(p.toHotspot),
+  p.usdPerDay.toFixed(2),
+  `${(100 * p.utilisation.value).toFixed(1)} %`,
+  p.latencyP50.toFixed(2),
+  p.latencyP95.toFixed(2),
+  ...[p.bought, p.unused, p.moves, p.interruptions, p.undone].map(String),
+];
 
-function sweepText(sweep: readonly SweepRow[]): readonly string[] {
-  const cells = sweep.map((r) => [
+export const SWEEP_COLUMNS = ['preset', 'h', '/ true times', 'p50', 'p95', 'bought', 'moves'] as const;
+
+export const sweepCells = (sweep: readonly SweepRow[]): readonly (readonly string[])[] =>
+  sweep.map((r) => [
     r.preset,
     r.h.toPrecision(3),
     shown(r.toTrue),
@@ -154,7 +148,14 @@ function sweepText(sweep: readonly SweepRow[]): readonly string[] {
     String(r.bought),
     String(r.moves),
   ]);
-  return ['', ...aligned([['preset', 'h', '/ true times', 'p50', 'p95', 'bought', 'moves'], ...cells])];
+
+/** For a terminal. */
+export function textOf({ workload, market, about, windows, jobs, tasks, constrains, presets, sweep }: Table): string {
+  return [
+    `\n${workload} on ${market}: ${about}; ${windows} windows, ${jobs} jobs, ${tasks} tasks; ${constrains} constrains`,
+    ...aligned([COLUMNS, ...presets.map(cellsOf)]),
+    ...(sweep === undefined ? [] : ['', ...aligned([SWEEP_COLUMNS, ...sweepCells(sweep)])]),
+  ].join('\n');
 }
 
 function aligned(rows: readonly (readonly string[])[]): readonly string[] {

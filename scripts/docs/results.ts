@@ -8,10 +8,13 @@ import {
   type FigureRecord,
   type GroundRecord,
 } from '../../bench/record.ts';
+import { stratusRecord } from '../../bench/stratus/record.ts';
 import { publish } from './page.ts';
 
 /** The table of bench/default.ts, which is no group of figures. */
 const DEFAULT_FILE = 'default.json';
+/** The tables of bench/stratus.ts. */
+const STRATUS_FILE = 'stratus.json';
 const folder = new URL('../../bench/results/', import.meta.url);
 
 function groupIn(file: string): FigureGroup {
@@ -120,9 +123,50 @@ ${tableOf([['part', 'cases', 'over on-demand', 'at most'], ['---', '---', '---',
 `;
 }
 
+const STRATUS_TITLE = 'Stratus and its rivals';
+
+/** The presets of the paper on each workload and market. */
+function stratusSection(): string {
+  const file = new URL(STRATUS_FILE, folder);
+  if (!existsSync(file)) return '';
+  const { tables, command, gapS } = stratusRecord.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const parts = tables.map((t) => {
+    const rows = t.presets.map((p) => [
+      p.preset,
+      intervalText(p.toStratus),
+      p.usdPerDay.toFixed(0),
+      `${(100 * p.utilisation.value).toFixed(0)} %`,
+      `${p.latencyP50.toFixed(2)}, ${p.latencyP95.toFixed(2)}`,
+      `${p.moves}, ${p.interruptions}`,
+      String(p.undone),
+    ]);
+    const head = [
+      'preset',
+      'cost over `stratus`',
+      'USD/day',
+      'used',
+      'latency: p50, p95',
+      'moves, interruptions',
+      'undone',
+    ];
+    return `**${t.workload}, ${t.market}**: ${t.about}; ${t.windows} windows, ${t.jobs} jobs, ${t.tasks} tasks; measured ${t.when}, ${t.commit}
+
+${tableOf([head, head.map(() => '---'), ...rows])}
+`;
+  });
+  return `## ${STRATUS_TITLE}
+
+The setting of the Stratus paper (section 3.3) on real traces; decisions at least ${gapS} s apart. Used: the requested part of what was rented, of the resource that
+constrains the workload. Latency: time from submission to completion over the running time of the longest task. \`npm run bench:stratus\` draws a page with charts as well.
+
+${parts.join('\n')}
+1. \`${command}\`
+`;
+}
+
 const anchorOf = (title: string): string => title.toLowerCase().replaceAll(' ', '-');
 const groups = readdirSync(folder)
-  .filter((file) => file.endsWith('.json') && file !== DEFAULT_FILE)
+  .filter((file) => file.endsWith('.json') && file !== DEFAULT_FILE && file !== STRATUS_FILE)
   .sort()
   .map(groupIn);
 const missed = groups.flatMap(({ title, figures }) =>
@@ -156,5 +200,6 @@ history. _Measured_ names the day, the commit that recorded it, and the command 
 | --- | --- | --- | --- |
 ${[...lost, ...missed].join('\n')}
 
-${judged.length === 0 ? '' : `${defaultSection(judged)}\n`}${groups.map(section).join('\n')}`,
+${judged.length === 0 ? '' : `${defaultSection(judged)}\n`}${stratusSection()}
+${groups.map(section).join('\n')}`,
 );

@@ -95,8 +95,8 @@ function sweepPlot(sweep: readonly SweepRow[]): EChartsOption {
   return {
     color: ['#0072b2', '#d55e00', '#888888'],
     title: { text: 'Cost over that with true running times', left: 'center', textStyle: { fontSize: 13 } },
-    legend: { top: 26, left: 'center', data: lines.map((l) => l.name) },
-    grid: { left: 56, right: 20, top: 60, bottom: 48 },
+    legend: { top: 32, left: 'center', itemGap: 24, data: lines.map((l) => l.name) },
+    grid: { left: 56, right: 20, top: 72, bottom: 48 },
     xAxis: { type: 'log', min: 0.01, max: 100, name: 'h', nameLocation: 'middle', nameGap: 28 },
     yAxis: { type: 'value', scale: true },
     series: first === undefined ? [] : [...lines, ideal],

@@ -8,7 +8,7 @@ import {
   type FigureRecord,
   type GroundRecord,
 } from '../../bench/record.ts';
-import { stratusRecord } from '../../bench/stratus/record.ts';
+import { stratusRecord, type SweepRow } from '../../bench/stratus/record.ts';
 import { publish } from './page.ts';
 
 /** The table of bench/default.ts, which is no group of figures. */
@@ -125,6 +125,20 @@ ${tableOf([['part', 'cases', 'over on-demand', 'at most'], ['---', '---', '---',
 
 const STRATUS_TITLE = 'Stratus and its rivals';
 
+/** The largest cost of wrong running times, with and without clearing. */
+function sweepText(sweep: readonly SweepRow[]): string {
+  const worst = [...Map.groupBy(sweep, (r) => r.preset)].flatMap(([preset, rows]) => {
+    const [most] = rows.toSorted((a, b) => (b.toTrue?.value ?? 0) - (a.toTrue?.value ?? 0));
+    return most === undefined ? [] : [`\`${preset}\` costs at most ${intervalText(most.toTrue)} (h ${most.h})`];
+  });
+  return worst.length === 0
+    ? ''
+    : `
+Running times that are off by a factor between h and 1, ${new Set(sweep.map((r) => r.h)).size} values of h from 0.01 to 100, over \`stratus\` with true ones: ${worst.join(', ')}
+(\`npm run bench:stratus -- --sensitivity\`).
+`;
+}
+
 /** The presets of the paper on each workload and market. */
 function stratusSection(): string {
   const file = new URL(STRATUS_FILE, folder);
@@ -152,7 +166,7 @@ function stratusSection(): string {
     return `**${t.workload}, ${t.market}**: ${t.about}; ${t.windows} windows, ${t.jobs} jobs, ${t.tasks} tasks; measured ${t.when}, ${t.commit}
 
 ${tableOf([head, head.map(() => '---'), ...rows])}
-`;
+${sweepText(t.sweep ?? [])}`;
   });
   return `## ${STRATUS_TITLE}
 

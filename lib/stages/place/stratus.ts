@@ -60,13 +60,13 @@ interface Move {
 class Packer {
   readonly #room: Room;
   readonly #remainingS: Float64Array;
-  /** Hosts by pool and bin; hosts without room for anything are dropped when they are met. */
-  readonly #pools = new Map<Pool, number[][]>();
+  /** Hosts by pool; hosts without room for anything are dropped when they are met. */
+  #pools = new Map<Pool, HostsOfPool>();
   /** Bins there are in any pool. */
   #binCount = 0;
   readonly #answers: Answers;
   /** 1 for hosts on which nothing is. */
-  readonly #isEmpty: Uint8Array;
+  #isEmpty: Uint8Array;
   /** True while runs are placed beside other tasks alone. */
   #beside = false;
 
@@ -79,13 +79,15 @@ class Packer {
     );
     room.hosts.forEach(({ pool, remainingS }, h) => {
       this.#remainingS[h] = raw(remainingS);
-      this.#bin(pool, binOf(raw(remainingS))).push(h);
+      this.#listOf(pool, binOf(raw(remainingS)), h).push(h);
     });
   }
 
   place(unit: readonly Run[]): Placement[] {
     const whole = unit.some((run) => run.gang !== null);
-    const before = whole ? { remainingS: this.#remainingS.slice(), pools: copyOf(this.#pools) } : null;
+    const before = whole
+      ? { remainingS: this.#remainingS.slice(), isEmpty: this.#isEmpty.slice(), pools: copyOf(this.#pools) }
+      : null;
     const moves: Move[] = [];
     for (const run of unit) {
       const placed = moves.length;
@@ -93,7 +95,8 @@ class Packer {
       if (before !== null && moves.length - placed < run.tasks.length) {
         for (const m of moves) this.#room.take(m.run.need, m.host, -1);
         this.#remainingS.set(before.remainingS);
-        before.pools.forEach((bins, pool) => this.#pools.set(pool, bins));
+        this.#isEmpty = before.isEmpty;
+        this.#pools = before.pools;
         return [];
       }
     }
@@ -125,15 +128,11 @@ class Packer {
   }
 
   #fillEmpty(rests: readonly Rest[], moves: Move[]): void {
-    const empty = new Map<Pool, number[]>();
-    this.#isEmpty.forEach((isEmpty, h) => {
-      if (isEmpty === 0) return;
-      const pool = this.#poolOf(h);
-      const hosts = empty.get(pool);
-      if (hosts === undefined) empty.set(pool, [h]);
-      else hosts.push(h);
+    const empty = new Map<Pool, readonly number[]>();
+    this.#pools.forEach((of, pool) => {
+      const hosts = of.empty.filter((h) => this.#isEmpty[h] === 1).sort((a, b) => this.#room.byName(a, b));
+      if (hosts.length > 0) empty.set(pool, hosts);
     });
-    for (const hosts of empty.values()) hosts.sort((a, b) => this.#room.byName(a, b));
     const mayUse = (run: Run, h: number): boolean => this.#answers.of(run.allowed)(h);
     const put = ({ run, left }: Rest, h: number, tasks: number): number => {
       if (!mayUse(run, h)) return 0;
@@ -146,14 +145,9 @@ class Packer {
     };
     fillEmpty(empty, rests, { capacityOf: (h) => this.#hostOf(h).capacity, mayUse, put });
     for (const [pool, hosts] of empty) {
-      const none = this.#bin(pool, 0);
-      const stay = none.filter((h) => this.#isEmpty[h] === 1 || (this.#remainingS[h] ?? 0) < 1);
-      if (stay.length === none.length) continue;
-      none.splice(0, none.length, ...stay);
-      for (const h of hosts) {
-        const bin = binOf(this.#remainingS[h] ?? 0);
-        if (this.#isEmpty[h] === 0 && bin > 0) this.#bin(pool, bin).push(h);
-      }
+      const taken = new Set(hosts.filter((h) => this.#isEmpty[h] === 0));
+      for (const h of taken) this.#bin(pool, binOf(this.#remainingS[h] ?? 0)).push(h);
+      this.#of(pool).empty = this.#of(pool).empty.filter((h) => !taken.has(h));
     }
   }
 
@@ -168,8 +162,7 @@ class Packer {
     const end = moves.length + tasks;
     const native = binOf(run.runtimeS);
     const allows = this.#answers.of(run.allowed);
-    const takes = (h: number): boolean =>
-      this.#room.fits(run.need, h) && !(this.#beside && this.#isEmpty[h] === 1) && allows(h);
+    const takes = (h: number): boolean => this.#room.fits(run.need, h) && allows(h);
     const pools = this.#poolsOf(run);
     this.#sameBin(run, { native, pools, takes, moves, end });
     for (let bin = native + 1; bin < this.#binCount && moves.length < end; bin++) {
@@ -180,11 +173,11 @@ class Packer {
     }
   }
 
-  /** Bins of the pools that a run may use. */
-  #poolsOf(run: Run): number[][][] {
-    const pools: number[][][] = [];
-    this.#pools.forEach((bins, pool) => {
-      if (run.inPool(pool)) pools.push(bins);
+  /** Hosts of the pools that a run may use. */
+  #poolsOf(run: Run): HostsOfPool[] {
+    const pools: HostsOfPool[] = [];
+    this.#pools.forEach((of, pool) => {
+      if (run.inPool(pool)) pools.push(of);
     });
     return pools;
   }
@@ -218,8 +211,7 @@ class Packer {
   #downPack(run: Run, c: Context & { readonly bin: number; readonly native: number }): void {
     if (c.end - c.moves.length === 1) {
       for (const h of this.#roomiest(this.#candidates(c.bin, c))) {
-        const from = this.#bin(this.#poolOf(h), c.bin);
-        from.splice(from.indexOf(h), 1);
+        this.#leave(h, c.bin);
         this.#bin(this.#poolOf(h), c.native).push(h);
         this.#put(run, h, c, DOWN);
       }
@@ -235,27 +227,32 @@ class Packer {
       this.#fill(run, top.host, c, DOWN);
     }
     if (promoted.size === 0) return;
-    for (const bins of c.pools) {
-      const from = bins[c.bin];
-      if (from !== undefined) bins[c.bin] = from.filter((h) => !promoted.has(h));
+    for (const of of c.pools) {
+      const from = of.bins[c.bin];
+      if (from !== undefined) of.bins[c.bin] = from.filter((h) => !promoted.has(h));
+      if (c.bin === 0) of.empty = of.empty.filter((h) => !promoted.has(h));
     }
   }
 
   /** Hosts of a bin that take the run, in no order. Drops those that no task fits on any more. */
   #candidates(bin: number, { pools, takes }: Context): number[] {
     const taking: number[] = [];
-    for (const bins of pools) {
-      const hosts = bins[bin];
-      if (hosts === undefined) continue;
-      let kept = 0;
-      for (const h of hosts) {
-        if (takes(h)) taking.push(h);
-        else if (!this.#room.mayHold(h)) continue;
-        hosts[kept++] = h;
-      }
-      hosts.length = kept;
+    for (const { bins, empty } of pools) {
+      this.#take(bins[bin], takes, taking);
+      if (bin === 0 && !this.#beside) this.#take(empty, takes, taking);
     }
     return taking;
+  }
+
+  #take(hosts: number[] | undefined, takes: Context['takes'], taking: number[]): void {
+    if (hosts === undefined) return;
+    let kept = 0;
+    for (const h of hosts) {
+      if (takes(h)) taking.push(h);
+      else if (!this.#room.mayHold(h)) continue;
+      hosts[kept++] = h;
+    }
+    hosts.length = kept;
   }
 
   /** The one with the most available resources, or none. */
@@ -294,13 +291,39 @@ class Packer {
     return this.#hostOf(h).pool;
   }
 
+  #of(pool: Pool): HostsOfPool {
+    let of = this.#pools.get(pool);
+    if (of === undefined) this.#pools.set(pool, (of = { bins: [], empty: [] }));
+    return of;
+  }
+
+  /** The list of a host in a bin; hosts on which nothing is have one of their own in the first. */
+  #listOf(pool: Pool, bin: number, h: number): number[] {
+    return bin === 0 && this.#isEmpty[h] === 1 ? this.#of(pool).empty : this.#bin(pool, bin);
+  }
+
+  #leave(h: number, bin: number): void {
+    const { bins, empty } = this.#of(this.#poolOf(h));
+    for (const list of [bins[bin] ?? [], empty]) {
+      const at = list.indexOf(h);
+      if (at >= 0) list.splice(at, 1);
+    }
+  }
+
   #bin(pool: Pool, bin: number): number[] {
     this.#binCount = Math.max(this.#binCount, bin + 1);
-    let bins = this.#pools.get(pool);
-    if (bins === undefined) this.#pools.set(pool, (bins = []));
+    const { bins } = this.#of(pool);
     while (bins.length <= bin) bins.push([]);
     return invariant(bins[bin], 'a pool has every bin up to its last');
   }
+}
+
+/** Hosts of a pool. */
+interface HostsOfPool {
+  /** By runtime bin. */
+  readonly bins: number[][];
+  /** Those on which nothing is. They are of the first bin, and there may be very many. */
+  empty: number[];
 }
 
 /** The first element by a total order, without sorting; or none. */
@@ -342,13 +365,15 @@ class Answers {
 const YES = 1;
 const NO = 2;
 
-/** Deep copy of bins by pool, so that packing does not change the original. */
-const copyOf = (pools: ReadonlyMap<Pool, readonly (readonly number[])[]>): Map<Pool, number[][]> =>
-  new Map([...pools].map(([pool, bins]) => [pool, bins.map((bin) => [...bin])]));
+/** Deep copy, so that packing does not change the original. */
+const copyOf = (pools: ReadonlyMap<Pool, HostsOfPool>): Map<Pool, HostsOfPool> =>
+  new Map(
+    [...pools].map(([pool, { bins, empty }]) => [pool, { bins: bins.map((bin) => [...bin]), empty: [...empty] }]),
+  );
 
 interface Context {
-  /** Bins of each pool that the run may use. */
-  readonly pools: readonly number[][][];
+  /** Pools that the run may use. */
+  readonly pools: readonly HostsOfPool[];
   readonly takes: (h: number) => boolean;
   readonly moves: Move[];
   /** Moves there are when the whole run is placed. */

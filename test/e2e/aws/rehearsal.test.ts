@@ -398,6 +398,53 @@ describeOnLocalStack(
       phase('throttled, failing, without capacity');
     }, 300_000);
 
+    it('moves a task to where another runs once their neighbours are done, with what it has saved', async () => {
+      // Two instances, for no two of the brief tasks share one. A long task is left on each.
+      const env = awsEnvironment({ endpoint: on.endpoint, region: REGION });
+      const file = rehearsal.file('halves', {
+        env,
+        workdir: '.',
+        expectedRuntime: '1h',
+        constraints: { zones: [LASTING_ZONE] },
+        stages: [
+          { name: 'brief', tasks: 2, command: ['sleep', '20'], resources: { cpu: 1.1, memory: '128MiB' } },
+          {
+            name: 'long',
+            tasks: 2,
+            command: [process.execPath, `${import.meta.dirname}/saving-task.mjs`, '360'],
+            resources: { cpu: 0.9, memory: '128MiB' },
+            checkpoint: { signal: 'SIGUSR1', grace: '1s' },
+          },
+        ],
+      });
+      const { job: halves } = await ask<SubmitAnswer>('submit', file);
+      const moved = async (): Promise<readonly AttemptView[] | null> => {
+        const attempts = await attemptsOf(rehearsal.client(), halves.id);
+        const stopped = attempts.find((a) => a.outcome === 'moved');
+        const next = attempts.find((a) => a.index === stopped?.index && a.stage === 'long' && a.number === 2);
+        return stopped === undefined || next === undefined || next.startedAt === null ? null : [stopped, next];
+      };
+      const [stopped, next] = await until('a task goes on elsewhere', moved, 240_000, ASKED_EACH_MS);
+      expect(stopped?.keptS).toBeGreaterThan(0);
+      expect(next?.resumedFromS).toBeCloseTo((stopped?.resumedFromS ?? 0) + (stopped?.keptS ?? 0), 3);
+      expect(next?.instance).not.toBe(stopped?.instance);
+      expect(JSON.stringify(await ask<ExplanationView>('explain', halves.id))).toContain('moved here');
+      const logs = await rehearsal.ebb(
+        'logs',
+        halves.id,
+        '--stage',
+        'long',
+        '--task',
+        String(next?.index),
+        '--attempt',
+        '2',
+      );
+      expect(Number(/goes on from step (\d+)/.exec(logs.stdout)?.[1])).toBeGreaterThan(0);
+      expect(await ask<CancelAnswer>('cancel', halves.id)).toMatchObject({ outcome: 'requested' });
+      expect(await ended(ask, halves.id)).toMatchObject({ state: 'cancelled' });
+      phase('a move');
+    }, 420_000);
+
     it('looks again when the first hour of an instance ends, and cancels what runs on it', async () => {
       const scheduler = on.kept(new SchedulerClient({ ...on.config(), region: REGION }));
       const schedules = async () => (await scheduler.send(new ListSchedulesCommand({}))).Schedules ?? [];

@@ -63,6 +63,7 @@ export interface Stay {
 
 export interface Bought {
   readonly instance: string;
+  readonly type: string;
   readonly option: string;
   readonly zone: string;
   readonly atS: number;
@@ -119,8 +120,8 @@ function seen(events: readonly EventRecord[]): Run {
     if (type === 'job-submitted') names.set(job, /^job (\S+)/.exec(text)?.[1] ?? '?');
     else if (type === 'job-succeeded' && data['late'] === true) late.add(names.get(job) ?? '?');
     else if (type === 'instance-requested') {
-      const { option, zone } = poolParts(poolId(of));
-      bought.set(instance, { instance, option, zone, atS });
+      const { type: size, option, zone } = poolParts(poolId(of));
+      bought.set(instance, { instance, type: size, option, zone, atS });
     } else if (type === 'attempt-starting') {
       const { option = '?', zone = '?' } = bought.get(instance) ?? {};
       const index = Number(id.split('.').at(-2));

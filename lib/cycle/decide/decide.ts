@@ -6,6 +6,7 @@ import { leftOfEach, type LeftOf } from '../../policy/left-of.ts';
 import { explain } from '../explain/explain.ts';
 import { Purse } from '../money/purse.ts';
 import { Neighbours } from '../neighbours/neighbours.ts';
+import { appraiseByRules } from '../neighbours/offers.ts';
 import { placeByRules } from '../neighbours/packing.ts';
 import { scaleByRules } from '../neighbours/purchases.ts';
 import { queueByRules } from '../neighbours/slots.ts';
@@ -120,6 +121,7 @@ function ruled<S>(input: DecideInput<S>): { readonly input: DecideInput<S>; read
   const waits = new Set(snapshot.groups.map((g) => g.id));
   const ruledStages = {
     ...stages,
+    appraise: appraiseByRules(stages.appraise, neighbours),
     place: placeByRules(stages.place, neighbours, waits),
     queue: queueByRules(stages.queue, neighbours),
     scale: scaleByRules(stages.scale),

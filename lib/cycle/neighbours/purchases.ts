@@ -9,7 +9,10 @@ import type { Neighbours } from './neighbours.ts';
 /** Demand with what the rules say of new instances; without the tasks for which none can be bought. */
 export function leftoversByRules(leftovers: readonly Leftover[], neighbours: Neighbours) {
   const without = new Map<GroupId, string>();
-  const open = leftovers.flatMap((l): readonly Leftover[] => {
+  const inStep = withinSkew(leftovers, neighbours);
+  const kept = new Set(inStep.map((l) => l.group.id));
+  for (const { group } of leftovers) if (!kept.has(group.id)) without.set(group.id, AFTER_OTHERS);
+  const open = inStep.flatMap((l): readonly Leftover[] => {
     const of = neighbours.of({ job: l.group.job, stage: l.group.stage.name });
     if (of === null) return [l];
     const perInstance = neighbours.mostOnNew(of);
@@ -24,6 +27,40 @@ export function leftoversByRules(leftovers: readonly Leftover[], neighbours: Nei
   return { open, without };
 }
 
+/**
+ * Without the tasks that would wait on new instances for their stage's starts in another zone, which the plan does not
+ * begin now.
+ */
+function withinSkew(leftovers: readonly Leftover[], neighbours: Neighbours): readonly Leftover[] {
+  const spread = Map.groupBy(leftovers, ({ group }) => {
+    const of = neighbours.of({ job: group.job, stage: group.stage.name });
+    return of !== null && of.maxSkew !== null ? of : null;
+  });
+  const kept = new Map<Leftover, number>();
+  for (const [of, mine] of spread) {
+    if (of === null || of.maxSkew === null) continue;
+    const coming = (zone: string): number =>
+      of.live.in('zone', zone) + mine.reduce((n, l) => (zoneOf(l) === zone ? n + l.count : n), 0);
+    const most = Math.min(...of.zones().map((z) => coming(z.zone))) + of.maxSkew;
+    const room = new Map(of.zones().map(({ zone }) => [zone, most - of.live.in('zone', zone)]));
+    for (const l of mine) {
+      const zone = zoneOf(l);
+      const left = room.get(zone) ?? l.count;
+      const count = Math.max(0, Math.min(l.count, left));
+      room.set(zone, left - count);
+      kept.set(l, count);
+    }
+  }
+  return leftovers.flatMap((l) => {
+    const count = kept.get(l) ?? l.count;
+    return count === 0 ? [] : [{ ...l, count }];
+  });
+}
+
+/** The zone that a group of a spread stage is narrowed to (zones.ts). */
+const zoneOf = ({ group }: Leftover): string => group.stage.constraints.zones?.[0] ?? '';
+
+const AFTER_OTHERS = 'spread over zones: it starts after tasks of its stage in a zone with fewer, which start later';
 const NO_NEW = 'its affinity keeps it on instances where tasks with certain labels run, and none of them has room';
 
 /** The same policy, asked once for each group of which an instance takes only some. */

@@ -1,9 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import type { PlacementRules } from '../../../lib/domain/job.ts';
-import { seconds } from '../../../lib/kernel/units.ts';
+import { epochMs, milliCpu, raw, seconds } from '../../../lib/kernel/units.ts';
+import { traceOf, type SpotMarket } from '../../../lib/market/price-steps.ts';
+import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { presetNamed } from '../../../lib/stages/registry.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
-import { resources } from '../../support/builders.ts';
+import { pool, resources } from '../../support/builders.ts';
+import { START_MS } from '../../support/mixed-workload.ts';
 import { runOf, zones, type Run } from '../../support/observed-run.ts';
 import { brokenRules } from '../../support/rule-checker.ts';
 import { simulatedJob } from '../../support/simulated.ts';
@@ -32,9 +35,9 @@ function job(
   return { ...one, spec: { ...one.spec, labels: app === undefined ? {} : { app } } };
 }
 
-async function run(jobs: readonly WorkloadJob[], preset = 'greedy'): Promise<Run> {
+async function run(jobs: readonly WorkloadJob[], preset = 'greedy', market = trace): Promise<Run> {
   const { stages, asks } = presetNamed(preset);
-  const done = await runOf({ jobs, trace }, { name: preset, stages, asks });
+  const done = await runOf({ jobs, trace: market }, { name: preset, stages, asks });
   const specs = new Map(jobs.map((j) => [j.spec.name, j.spec]));
   expect(brokenRules({ run: done, specs, zones: ZONES })).toEqual([]);
   return done;
@@ -63,7 +66,34 @@ describe.each(['greedy', 'stratus', 'fleet', 'no-packing'])('placement rules und
   });
 });
 
+/** In each zone a type with room for one task, and one with room for four that is cheaper for each of four. */
+function twoSizes(): MarketTrace {
+  const startMs = raw(START_MS) - 86_400_000;
+  const markets = ZONES.flatMap((zone) =>
+    (
+      [
+        ['c5.small', 1, 0.06],
+        ['c5.xlarge', 4, 0.17],
+      ] as const
+    ).map(([name, cpu, usd]): SpotMarket => ({
+      type: { ...pool().type, name, capacity: { ...pool().type.capacity, cpu: milliCpu(1000 * cpu) } },
+      zone,
+      onDemandUsdPerHour: usd,
+      prices: { atMs: Float64Array.of(startMs), usdPerHour: Float64Array.of(usd / 3) },
+      availability: { atMs: Float64Array.of(startMs), available: Uint8Array.of(1) },
+    })),
+  );
+  return traceOf({ name: 'two sizes', startMs: epochMs(startMs), endMs: epochMs(startMs + 3 * 86_400_000) }, markets);
+}
+
 describe('placement rules', () => {
+  it.each(['on-demand', 'greedy', 'stratus'])('pay for no room that they let nobody use, under %s', async (preset) => {
+    const alone = await run([job('own', 6, { maxPerInstance: 1 })], preset, twoSizes());
+    expect(alone.bought.map((b) => b.type)).toEqual(Array.from({ length: 6 }, () => 'c5.small'));
+    const together = await run([job('any', 8, {})], preset, twoSizes());
+    expect(together.bought.map((b) => b.type)).toEqual(['c5.xlarge', 'c5.xlarge']);
+  });
+
   it('put two tasks on each instance, beside tasks that may be anywhere', async () => {
     const done = await run([job('pairs', 6, { maxPerInstance: 2 }), job('others', 6, {})]);
     expect(on(done, 'instance', 'pairs')).toEqual([2, 2, 2]);

@@ -6,12 +6,15 @@ import { fits, minusResources, type Resources } from '../../domain/resources.ts'
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Lot } from '../money/lots.ts';
 import type { Bought, Purse } from '../money/purse.ts';
+import type { Neighbours } from '../neighbours/neighbours.ts';
 import type { Copies, CopiesSoFar, WantedCopy } from './copies.ts';
 
 /** One instance, being filled. */
 interface Buying {
   readonly pool: Pool;
   readonly bid: Bid;
+  /** True: `placement` rules say who may be beside it. */
+  readonly isAlone: boolean;
   readonly copies: WantedCopy[];
   free: Resources;
 }
@@ -19,13 +22,17 @@ interface Buying {
 const EPSILON = 1e-6;
 
 /**
- * Copies share an instance where they fit, one of a task at most. `purchases`: those that are made for starts; the
+ * Copies share an instance where they fit and no rule concerns them, one of a task at most. `purchases`: those that are made for starts; the
  * others follow them. O(copies x instances bought).
  */
 export function buyForCopies(
   { placed, open, dropped: before }: CopiesSoFar,
   { purchases, lots }: Bought,
-  { snapshot, purse }: { readonly snapshot: Snapshot; readonly purse: Purse },
+  {
+    snapshot,
+    purse,
+    neighbours,
+  }: { readonly snapshot: Snapshot; readonly purse: Purse; readonly neighbours: Neighbours | null },
 ): Bought & { readonly copies: Copies } {
   if (open.length === 0) return { purchases, lots, copies: { placed, bought: [], dropped: before } };
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
@@ -38,7 +45,10 @@ export function buyForCopies(
     if (view === undefined || to?.pool === undefined) continue;
     const { pool } = view;
     const bid = purse.bidFor([wanted.running.attempt.job], { pool, bid: to.bid });
-    const shared = buying.find((b) => b.pool === pool && b.bid === bid && mayJoin(b, wanted));
+    const isAlone = neighbours !== null && neighbours.of(wanted.running.attempt) !== null;
+    const shared = isAlone
+      ? undefined
+      : buying.find((b) => b.pool === pool && b.bid === bid && !b.isAlone && mayJoin(b, wanted));
     const why =
       (shared === undefined ? notSold(view, { bid, vcpus, limit: snapshot.limits.vcpus }) : null) ??
       purse.boughtForCopy(wanted, { pool, bid, isFirst: shared === undefined });
@@ -46,7 +56,7 @@ export function buyForCopies(
       dropped.push({ ...wanted, why });
       continue;
     }
-    const on = shared ?? { pool, bid, copies: [], free: pool.type.capacity };
+    const on = shared ?? { pool, bid, isAlone, copies: [], free: pool.type.capacity };
     on.copies.push(wanted);
     on.free = minusResources(on.free, wanted.group.need);
     if (shared !== undefined) continue;

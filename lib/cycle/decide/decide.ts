@@ -50,7 +50,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     purse,
     neighbours,
   });
-  const { copies, ...bought } = buyForCopies(copied, scaled, { snapshot, purse });
+  const { copies, ...bought } = buyForCopies(copied, scaled, { snapshot, purse, neighbours });
   const { started } = placed;
 
   const preemptions = allotment.preemptions.filter((p) => started.needed.has(p.attempt));

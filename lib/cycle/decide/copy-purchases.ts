@@ -22,8 +22,8 @@ interface Buying {
 const EPSILON = 1e-6;
 
 /**
- * Copies share an instance where they fit and no rule concerns them, one of a task at most. `purchases`: those that are made for starts; the
- * others follow them. O(copies x instances bought).
+ * Copies share an instance where they fit and no rule concerns them, one of a task at most. `purchases`: those that are
+ * made for starts; the others follow them. O(copies x instances bought).
  */
 export function buyForCopies(
   { placed, open, dropped: before }: CopiesSoFar,

@@ -27,7 +27,17 @@ const pagesIn = (folder: string): string[] =>
 /** The way through the pages. */
 const WAY: Readonly<Record<string, readonly string[]>> = {
   Start: ['index', 'concepts'],
-  Use: ['many-jobs', 'secrets', 'simulation', 'policies', 'write-a-policy', 'workloads', 'market', 'datasets'],
+  Use: [
+    'many-jobs',
+    'placement-rules',
+    'secrets',
+    'simulation',
+    'policies',
+    'write-a-policy',
+    'workloads',
+    'market',
+    'datasets',
+  ],
   Operate: ['local-mode', 'local-access', 'deploy', 'running-on-aws', 'security', 'archive'],
   Understand: [
     'architecture',

@@ -5,12 +5,17 @@ import type { Domain, JobSpec, LabelRule, PlacementRules, StageSpec } from './jo
 export const hasLabels = (job: Pick<JobSpec, 'labels'>, wanted: LabelRule['labels']): boolean =>
   Object.entries(wanted).every(([key, value]) => Object.hasOwn(job.labels, key) && job.labels[key] === value);
 
-/** Labels in one form: the same for equal labels in any order. */
+const sorted = (labels: LabelRule['labels']): readonly (readonly [string, string])[] =>
+  Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** Labels for people. */
 export const labelText = (labels: LabelRule['labels']): string =>
-  Object.keys(labels)
-    .sort()
-    .map((key) => `${key}=${labels[key] ?? ''}`)
+  sorted(labels)
+    .map(([key, value]) => `${key}=${value}`)
     .join(', ');
+
+/** The same for equal labels in any order, and for no others, whatever characters their values have. */
+export const labelKey = (labels: LabelRule['labels']): string => JSON.stringify(sorted(labels));
 
 /** Most tasks of the stage in one domain, as far as its own numbers tell; Infinity: any number. */
 export function mostTogether({ maxPerInstance = Infinity, spread = [] }: PlacementRules): number {
@@ -28,7 +33,7 @@ export function impossibleRule(
   const both = antiAffinity.find((apart) =>
     affinity.some(
       (near) =>
-        labelText(near.labels) === labelText(apart.labels) && (near.over === apart.over || near.over === 'instance'),
+        labelKey(near.labels) === labelKey(apart.labels) && (near.over === apart.over || near.over === 'instance'),
     ),
   );
   if (both !== undefined) return `has ${labelText(both.labels)} over ${both.over} in affinity and antiAffinity`;

@@ -8,7 +8,7 @@ import { groupId, type AttemptId, type GroupId, type InstanceId } from '../../ke
 import { raw, ZERO_S, type Seconds } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
-import type { Allotment, NamedTarget, Placement } from '../../domain/plan.ts';
+import type { Allotment, Placement } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { liveBeside, runningNamed, type PendingGroup, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import { begunBy, quantileToDo } from '../../domain/work-to-do.ts';
@@ -22,12 +22,13 @@ import type {
   Started,
   TaskToPlace,
 } from '../../policy/contracts.ts';
+import { poolOf } from './moves.ts';
 import { attemptsWanted, wrongCopy } from '../../policy/copies.ts';
 import { afterPlacing } from '../../policy/hosts.ts';
 import { pendingAgain } from '../../policy/pending-again.ts';
 import type { Purse } from '../money/purse.ts';
 import type { Neighbours } from '../neighbours/neighbours.ts';
-import { hasPlace, type TargetThere } from '../neighbours/targets.ts';
+import { hasPlace } from '../neighbours/targets.ts';
 
 /** A copy, as work that waits. */
 export interface WantedCopy {
@@ -160,27 +161,16 @@ function whyNowhere(
   const mayBe =
     to === undefined
       ? ruled.zones().some(({ zone }) => neighbours.mostIn(ruled, zone) >= 1)
-      : hasPlace(ruled, { to, zone: zoneOf(to, of.context.snapshot) }, neighbours);
+      : hasPlace(ruled, { to, zone: poolOf(to, of.context.snapshot)?.zone ?? '' }, neighbours);
   return mayBe ? null : 'its `placement` rules do not allow one more of its tasks there';
 }
-
-const zoneOf = (to: NamedTarget, { pools, instances }: Snapshot): string =>
-  (to.instance === undefined ? pools.find((p) => p.pool.id === to.pool)?.pool : instances.get(to.instance)?.pool)
-    ?.zone ?? '';
 
 function placedOn(
   hosts: readonly Host[],
   wanted: readonly WantedCopy[],
-  {
-    place,
-    context,
-    purse,
-    neighbours,
-  }: Omit<Copying, 'allotment' | 'appraised' | 'hosts'> & {
-    readonly place: PlacePolicy;
-  },
+  { place, context, purse }: Pick<Copying, 'context' | 'purse'> & { readonly place: PlacePolicy },
 ) {
-  const tasks = wanted.map((w) => taskOf(w, context.snapshot, neighbours));
+  const tasks = wanted.map((w) => taskOf(w, context.snapshot));
   const byGroup = new Map(wanted.map((w) => [w.group.id, w]));
   const placed: PlacedCopy[] = [];
   const unpaid: DroppedCopy[] = [];
@@ -197,25 +187,13 @@ function placedOn(
   return { placed, unpaid, unplaced: [...byGroup.values()], hosts: afterPlacing(hosts, tasks, paid) };
 }
 
-const mayStartOn = ({ attempt }: RunningTask, at: TargetThere, neighbours: Neighbours | null): boolean => {
-  const of = neighbours?.of(attempt) ?? null;
-  return neighbours === null || of === null || hasPlace(of, at, neighbours);
-};
-
-function taskOf(
-  { copy: { to }, running, group, runtimeS }: WantedCopy,
-  snapshot: Snapshot,
-  neighbours: Neighbours | null,
-): TaskToPlace {
+function taskOf({ copy: { to }, running, group, runtimeS }: WantedCopy, snapshot: Snapshot): TaskToPlace {
   const { attempt, stage } = running;
   const taken = new Set([running, ...liveBeside(snapshot, running)].map((r) => r.attempt.instance));
   const inPool = (pool: Pool): boolean =>
     brokenConstraint(stage.constraints, pool) === null && (to?.pool === undefined || to.pool === pool.id);
   const allowed = ({ on, pool }: Host): boolean =>
-    !taken.has(on) &&
-    inPool(pool) &&
-    (to?.instance === undefined || to.instance === on) &&
-    mayStartOn(running, { to: { instance: on }, zone: pool.zone }, neighbours);
+    !taken.has(on) && inPool(pool) && (to?.instance === undefined || to.instance === on);
   return { task: attempt, group: group.id, need: group.need, runtimeS, gang: null, allowed, inPool };
 }
 

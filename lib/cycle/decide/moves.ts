@@ -76,22 +76,28 @@ export function movesOf(
       worths.ofRunning(running),
       `the plan moves attempt ${running.attempt.id}, which has no worth`,
     );
-    const constraints = constraintsToMove(running, neighbours);
-    if (constraints === null) return [];
     if (to !== undefined && to !== 'spot') {
       const pool = poolOf(to, snapshot);
       if (pool === undefined || wrongMove({ running, to }, snapshot) !== null) return [];
       if (neighbours !== null && !mayMoveTo(running, { to, zone: pool.zone }, neighbours)) return [];
       const toSpot = pool.option === 'spot';
-      return [{ running, worth, reason, toSpot, to, constraints: onlyPool(constraints, pool), ...expected }];
+      return [
+        { running, worth, reason, toSpot, to, constraints: onlyPool(running.stage.constraints, pool), ...expected },
+      ];
     }
+    const constraints = constraintsToMove(running, neighbours);
+    if (constraints === null) return [];
     const toSpot = to === 'spot';
     const narrowed = toSpot ? constraints : nonInterruptibleOnly(constraints);
     return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed, ...expected }];
   });
 }
 
-const poolOf = (to: NamedTarget, { pools, instances }: Snapshot): Pool | undefined =>
+/** Pool of a named target; undefined: it is not known. */
+export const poolOf = (
+  to: NamedTarget,
+  { pools, instances }: Pick<Snapshot, 'pools' | 'instances'>,
+): Pool | undefined =>
   to.instance === undefined ? pools.find((p) => p.pool.id === to.pool)?.pool : instances.get(to.instance)?.pool;
 
 type Side = Required<Pick<TaskToPlace, 'allowed' | 'inPool'>>;

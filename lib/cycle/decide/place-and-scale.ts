@@ -38,8 +38,8 @@ interface Placed {
   readonly started: Started;
   /** Places of moves that have a target. */
   readonly moved: readonly Placement[];
-  /** Demand without room, moves first. */
-  readonly leftovers: readonly Leftover[];
+  /** Moves without room. */
+  readonly unmoved: readonly Leftover[];
   /** Instances that this cycle gave tasks to, or keeps for some. */
   readonly used: ReadonlySet<InstanceId>;
   /** Room left for copies. */
@@ -62,7 +62,7 @@ export function place<S>(
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const order: OrderInput = { ...context, groups, leftOf, allotment, hosts: moved.hosts, stages };
   const started = paidStarts(order, stages.order, { arriving: arriving.placements, purse });
-  const leftovers = [...leftoversOf(appraised, moved.unplaced, placing), ...started.leftovers];
+  const unmoved = leftoversOf(appraised, moved.unplaced, placing);
   const used = new Set<InstanceId>();
   for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
     used.add(p.on);
@@ -71,7 +71,7 @@ export function place<S>(
       groups,
       arriving: arriving.placements,
     });
-  return { started, moved: moved.placements, leftovers, used, hostsLeft };
+  return { started, moved: moved.placements, unmoved, used, hostsLeft };
 }
 
 /** Purchases within the limits on money, their beneficiaries, and releases. */
@@ -112,9 +112,10 @@ export function scale<S>(
 
 const NONE: ReadonlyMap<GroupId, string> = new Map();
 
-/** Demand without room, and what no purchase can serve. */
-function demandOf({ leftovers, started, moved }: Placed, neighbours: Neighbours | null) {
-  if (neighbours === null) return { open: leftovers, without: NONE };
+/** Demand without room, moves first, and what no purchase can serve. */
+function demandOf({ unmoved, started, moved }: Placed, neighbours: Neighbours | null) {
+  const { leftovers } = started;
+  if (neighbours === null) return { open: [...unmoved, ...leftovers], without: NONE };
   const coming = [...started.placements, ...started.reserved, ...moved];
-  return counting(neighbours, coming, () => leftoversByRules(leftovers, neighbours));
+  return counting(neighbours, coming, () => leftoversByRules({ moves: unmoved, starts: leftovers }, neighbours));
 }

@@ -409,7 +409,9 @@ function explainBought(
       });
     }
     if (tasks === 0) continue;
-    const bought = d.purchases.length > 0 && !d.unbought.has(group.id);
+    const unbought = d.unbought.get(group.id);
+    const bought = d.purchases.length > 0 && unbought === undefined;
+    const why = unbought === undefined ? 'capacity' : 'placement';
     out.waiting.push(
       bought
         ? {
@@ -423,11 +425,10 @@ function explainBought(
         : {
             stage: group.stage.name,
             tasks,
-            why: d.unbought.has(group.id) ? 'placement' : 'capacity',
+            why,
             detail:
-              d.unbought.get(group.id) ??
-              `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
-            wouldChange: whatWouldChange(d.unbought.has(group.id) ? 'placement' : 'capacity', d.snapshot.limits),
+              unbought ?? `no room and nothing could be bought within the limit of ${d.snapshot.limits.vcpus} vCPUs`,
+            wouldChange: whatWouldChange(why, d.snapshot.limits),
             expectedStartMs: null,
           },
     );

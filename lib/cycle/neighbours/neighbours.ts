@@ -7,7 +7,7 @@ import { once } from '../../kernel/once.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { takesTasks } from '../../domain/instance.ts';
 import { stageKey, type Domain, type Job, type LabelRule, type StageSpec, type TaskRef } from '../../domain/job.ts';
-import { hasLabels, labelText, mostTogether } from '../../domain/placement-rules.ts';
+import { hasLabels, labelKey, mostTogether } from '../../domain/placement-rules.ts';
 import type { Placement } from '../../domain/plan.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
 import { countFits, dominantShare } from '../../domain/resources.ts';
@@ -109,7 +109,7 @@ export class Neighbours {
       for (const { attempt } of running) this.#lives(attempt);
     }
     for (const { goesTo = [], job, stage } of snapshot.groups)
-      for (const on of goesTo) this.#comes({ job, stage: stage.name }, on);
+      for (const on of goesTo) this.comes({ job, stage: stage.name }, on);
   }
 
   /** The stage of a task, if rules may keep it from anywhere; null: it may be where it likes. */
@@ -125,6 +125,15 @@ export class Neighbours {
     live.add(site, n);
     for (const selector of labelled) selector.live.add(site, n);
     for (const { selector, over } of antiAffinity) selector.repelling[over].add(site, n);
+  }
+
+  /** Counts a task that comes to an instance, if rules concern it; to be undone by what it returns. */
+  comes(task: Pick<TaskRef, 'job' | 'stage'>, on: InstanceId): () => void {
+    const of = this.of(task);
+    const site = of === null ? null : this.siteOf(on);
+    if (of === null || site === null) return () => {};
+    this.add(of, site);
+    return () => this.add(of, site, -1);
   }
 
   /** The answer of a question as if a live task of the stage had left an instance. */
@@ -196,24 +205,15 @@ export class Neighbours {
   }
 
   #lives(attempt: RunningTask['attempt']): void {
-    const of = this.of(attempt);
-    const site = this.siteOf(attempt.instance);
-    if (of === null || site === null) return;
-    this.add(of, site);
-    if (attempt.state === 'stopping' && attempt.goesTo !== undefined) this.#comes(attempt, attempt.goesTo);
-  }
-
-  #comes(task: Pick<TaskRef, 'job' | 'stage'>, on: InstanceId): void {
-    const of = this.of(task);
-    const site = this.siteOf(on);
-    if (of !== null && site !== null) this.add(of, site);
+    this.comes(attempt, attempt.instance);
+    if (attempt.state === 'stopping' && attempt.goesTo !== undefined) this.comes(attempt, attempt.goesTo);
   }
 
   #selector(owner: string, labels: LabelRule['labels']): Selector {
-    const key = `${owner}\n${labelText(labels).split(', ', 1)[0] ?? ''}`;
-    const text = labelText(labels);
+    const [[first, value] = ['', '']] = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+    const key = firstLabelOf(owner, first, value);
     const alike = this.#selectors.get(key) ?? [];
-    const known = alike.find((s) => labelText(s.labels) === text);
+    const known = alike.find((s) => labelKey(s.labels) === labelKey(labels));
     if (known !== undefined) return known;
     const selector = { labels, live: new Live(), repelling: { zone: new Live(), instance: new Live() } };
     this.#selectors.set(key, [...alike, selector]);
@@ -223,7 +223,7 @@ export class Neighbours {
   #selectorsOf({ spec }: Job): readonly Selector[] {
     if (this.#selectors.size === 0) return [];
     return Object.entries(spec.labels).flatMap(([key, value]) =>
-      (this.#selectors.get(`${spec.owner}\n${key}=${value}`) ?? []).filter((s) => hasLabels(spec, s.labels)),
+      (this.#selectors.get(firstLabelOf(spec.owner, key, value)) ?? []).filter((s) => hasLabels(spec, s.labels)),
     );
   }
 
@@ -252,6 +252,8 @@ export class Neighbours {
   }
 }
 
+const firstLabelOf = (owner: string, key: string, value: string): string => JSON.stringify([owner, key, value]);
+
 const hasRules = ({ spec }: Job): boolean => spec.stages.some((s) => s.placement !== undefined);
 
 /** Zones with a pool that a stage may use, by name. O(pools + instances). */
@@ -278,13 +280,7 @@ function zonesFor({ constraints, resources }: StageSpec, { pools, instances }: S
 
 /** The answer of a question as if these tasks lived where they are placed. */
 export function counting<A>(neighbours: Neighbours, placements: readonly Placement[], ask: () => A): A {
-  const undo = placements.flatMap(({ task, on }) => {
-    const of = neighbours.of(task);
-    const site = of === null ? null : neighbours.siteOf(on);
-    if (of === null || site === null) return [];
-    neighbours.add(of, site);
-    return [() => neighbours.add(of, site, -1)];
-  });
+  const undo = placements.map(({ task, on }) => neighbours.comes(task, on));
   const answer = ask();
   for (const back of undo) back();
   return answer;

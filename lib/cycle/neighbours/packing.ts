@@ -2,7 +2,7 @@
  * Rules over instances, for any packer: it is shown as much free room of an instance as tasks of one group may take
  * there, and none where they may not be.
  */
-import type { GroupId, InstanceId } from '../../kernel/ids.ts';
+import type { GroupId } from '../../kernel/ids.ts';
 import type { Placement } from '../../domain/plan.ts';
 import { fits, leastOfEach, times, type Resources } from '../../domain/resources.ts';
 import type { DecisionContext, Host, PlacePolicy, TaskToPlace } from '../../policy/contracts.ts';
@@ -16,11 +16,12 @@ import type { Neighbours, RuledStage } from './neighbours.ts';
 export const placeByRules =
   (place: PlacePolicy, neighbours: Neighbours, narrowed: ReadonlySet<GroupId>): PlacePolicy =>
   (tasks, hosts, context) => {
-    const ruled = tasks.filter(({ task }) => neighbours.of(task) !== null);
+    const isRuled = ({ task }: TaskToPlace): boolean => neighbours.of(task) !== null;
+    const ruled = tasks.filter(isRuled);
     if (ruled.length === 0) return place(tasks, hosts, context);
     const packing = new Packing({ place, neighbours, narrowed, hosts, context });
     for (const unit of Map.groupBy(ruled, (t) => t.gang ?? t.group).values()) packing.put(unit);
-    return packing.end(tasks.filter(({ task }) => neighbours.of(task) === null));
+    return packing.end(tasks.filter((t) => !isRuled(t)));
   };
 
 interface PackingInput {
@@ -41,7 +42,8 @@ class Packing {
   constructor(of: PackingInput) {
     this.#of = of;
     this.#hosts = of.hosts;
-    for (const host of of.hosts) for (const { task } of host.given ?? []) this.#count(task, host.on);
+    for (const host of of.hosts)
+      for (const { task } of host.given ?? []) this.#undo.push(of.neighbours.comes(task, host.on));
   }
 
   /** Tasks of one group, or of one gang. */
@@ -52,7 +54,7 @@ class Packing {
     const ask = (): readonly Placement[] => this.#together(unit, of);
     const found = first.from === undefined ? ask() : this.#of.neighbours.without(of, first.from, ask);
     if (found.length === 0 || (first.gang !== null && found.length < unit.length)) return;
-    for (const { task, on } of found) this.#count(task, on);
+    for (const { task, on } of found) this.#undo.push(this.#of.neighbours.comes(task, on));
     this.#hosts = afterPlacing(this.#hosts, unit, found);
     this.#placements.push(...found);
   }
@@ -94,15 +96,6 @@ class Packing {
       return most < 1 ? [] : [most === Infinity ? host : shownTo(host, times(first.need, most))];
     });
     return place(unit, shown, context);
-  }
-
-  #count(task: Placement['task'], on: InstanceId): void {
-    const { neighbours } = this.#of;
-    const of = neighbours.of(task);
-    const site = of === null ? null : neighbours.siteOf(on);
-    if (of === null || site === null) return;
-    neighbours.add(of, site);
-    this.#undo.push(() => neighbours.add(of, site, -1));
   }
 }
 

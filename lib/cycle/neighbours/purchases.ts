@@ -4,36 +4,47 @@ import { vcpusOf } from '../../domain/pool.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { countFits, times } from '../../domain/resources.ts';
 import type { Leftover, ScaleInput, Scaling, ScalePolicy } from '../../policy/contracts.ts';
-import type { Neighbours } from './neighbours.ts';
+import { vcpusLeft } from '../../stages/scale/eligible.ts';
+import type { Neighbours, RuledStage } from './neighbours.ts';
 
-/** Demand with what the rules say of new instances; without the tasks for which none can be bought. */
-export function leftoversByRules(leftovers: readonly Leftover[], neighbours: Neighbours) {
+/**
+ * Demand with what the rules say of new instances; without the tasks for which none can be bought. `moves` were allowed
+ * as they were planned (targets.ts).
+ */
+export function leftoversByRules(
+  { moves, starts }: { readonly moves: readonly Leftover[]; readonly starts: readonly Leftover[] },
+  neighbours: Neighbours,
+) {
   const without = new Map<GroupId, string>();
-  const inStep = withinSkew(leftovers, neighbours);
+  const inStep = withinSkew(starts, neighbours);
   const kept = new Set(inStep.map((l) => l.group.id));
-  for (const { group } of leftovers) if (!kept.has(group.id)) without.set(group.id, AFTER_OTHERS);
-  const open = inStep.flatMap((l): readonly Leftover[] => {
-    const of = neighbours.of({ job: l.group.job, stage: l.group.stage.name });
-    if (of === null) return [l];
-    const perInstance = neighbours.mostOnNew(of);
-    const isOne = neighbours.beginsTogether(of, 'instance');
-    if (perInstance < 1) {
-      without.set(l.group.id, NO_NEW);
-      return [];
-    }
-    if (perInstance === Infinity && !isOne) return [l];
-    return [{ ...l, perInstance, ...(isOne ? { onOneInstance: true } : {}) }];
+  for (const { group } of starts) if (!kept.has(group.id)) without.set(group.id, AFTER_OTHERS);
+  const shared = (l: Leftover): Leftover => {
+    const of = ruledBy(l, neighbours);
+    const perInstance = of === null ? Infinity : Math.max(1, neighbours.mostOnNew(of));
+    const isOne = of !== null && neighbours.beginsTogether(of, 'instance');
+    if (perInstance === Infinity && !isOne) return l;
+    return { ...l, perInstance, ...(isOne ? { onOneInstance: true } : {}) };
+  };
+  const open = inStep.filter((l) => {
+    const of = ruledBy(l, neighbours);
+    const isOpen = of === null || neighbours.mostOnNew(of) >= 1;
+    if (!isOpen) without.set(l.group.id, NO_NEW);
+    return isOpen;
   });
-  return { open, without };
+  return { open: [...moves, ...open].map(shared), without };
 }
+
+const ruledBy = ({ group }: Leftover, neighbours: Neighbours): RuledStage | null =>
+  neighbours.of({ job: group.job, stage: group.stage.name });
 
 /**
  * Without the tasks that would wait on new instances for their stage's starts in another zone, which the plan does not
  * begin now.
  */
 function withinSkew(leftovers: readonly Leftover[], neighbours: Neighbours): readonly Leftover[] {
-  const spread = Map.groupBy(leftovers, ({ group }) => {
-    const of = neighbours.of({ job: group.job, stage: group.stage.name });
+  const spread = Map.groupBy(leftovers, (l) => {
+    const of = ruledBy(l, neighbours);
     return of !== null && of.maxSkew !== null ? of : null;
   });
   const kept = new Map<Leftover, number>();
@@ -76,21 +87,21 @@ export const scaleByRules =
       return pool === undefined ? 0 : vcpusOf(pool);
     };
     const purchases = [...answer.purchases];
-    let vcpus = input.snapshot.limits.vcpus - purchases.reduce((n, p) => n + p.count * vcpusIn(p), 0);
+    const { limits } = input.snapshot;
+    let taken = purchases.reduce((n, p) => n + p.count * vcpusIn(p), 0);
     for (const leftover of ruled) {
-      const limits = { ...input.snapshot.limits, vcpus };
-      const of = boughtFor(leftover, { ...input, snapshot: { ...input.snapshot, limits } }, scale);
+      const snapshot = { ...input.snapshot, limits: { ...limits, vcpus: limits.vcpus - taken } };
+      const of = boughtFor(leftover, { ...input, snapshot }, scale);
       const each = of.once.reduce((n, p) => n + p.count * vcpusIn(p), 0);
-      const left = vcpus - heldVcpus(input);
-      const rounds = each === 0 ? 0 : Math.min(of.rounds, Math.floor(left / each));
+      const rounds = each === 0 ? 0 : Math.min(of.rounds, Math.floor(vcpusLeft({ ...input, snapshot }) / each));
       if (rounds < 1) continue;
-      vcpus -= rounds * each;
+      taken += rounds * each;
       for (const p of of.once) purchases.push({ ...p, count: p.count * rounds });
     }
     return { ...answer, purchases };
   };
 
-/** What is bought for one instance's worth of tasks, and how often. */
+/** Purchases for as many tasks as one instance takes, and how many times they are made. */
 function boughtFor(leftover: Leftover, input: ScaleInput, scale: ScalePolicy) {
   const { perInstance = Infinity, onOneInstance = false, count, group, ...rest } = leftover;
   const ask: Leftover = onOneInstance
@@ -111,9 +122,3 @@ function bundleOf({ group, count, perInstance = Infinity }: Leftover, { offers, 
   );
   return Math.min(count, perInstance, most);
 }
-
-const heldVcpus = ({ snapshot }: ScaleInput): number => {
-  let held = 0;
-  for (const { pool } of snapshot.instances.values()) held += vcpusOf(pool);
-  return held;
-};

@@ -4,15 +4,20 @@ import type { NamedTarget } from '../../domain/plan.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 import type { Neighbours, RuledStage } from './neighbours.ts';
 
-/** Constraints of a running task, narrowed to the zones in which it may start; null: there is none. */
+/**
+ * Constraints of a running task that goes to any capacity of a side, narrowed to the zones in which it may start; null:
+ * there is none, or it may start on no instance that is bought.
+ */
 export function constraintsToMove({ stage, attempt }: RunningTask, neighbours: Neighbours | null): Constraints | null {
   const { constraints } = stage;
   const of = neighbours?.of(attempt) ?? null;
   if (neighbours === null || of === null) return constraints;
-  const zones = of.zones().map((z) => z.zone);
-  const open = neighbours.without(of, attempt.instance, () => zones.filter((zone) => neighbours.mostIn(of, zone) >= 1));
-  if (open.length === zones.length) return constraints;
-  return open.length === 0 ? null : { ...constraints, zones: open };
+  return neighbours.without(of, attempt.instance, () => {
+    const zones = of.zones().map((z) => z.zone);
+    const open = zones.filter((zone) => neighbours.mostIn(of, zone) >= 1);
+    if (open.length === 0 || neighbours.mostOnNew(of) < 1) return null;
+    return open.length === zones.length ? constraints : { ...constraints, zones: open };
+  });
 }
 
 /** A named target, with its zone. */

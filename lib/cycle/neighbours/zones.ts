@@ -42,7 +42,7 @@ class Narrowing {
   readonly #ruled: readonly Ruled[];
   readonly #stages = new Map<StageSpec, Map<string, StageSpec>>();
   /** Stages that wait, by labels that rules name. */
-  readonly #waiting = new Map<unknown, Set<RuledStage>>();
+  readonly #waiting = new Map<RuledStage['labelled'][number], Set<RuledStage>>();
   readonly #chosen: Map<string, string>;
 
   constructor(neighbours: Neighbours, ruled: readonly Ruled[], chosen: Map<string, string>) {

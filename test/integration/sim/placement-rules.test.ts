@@ -6,8 +6,8 @@ import type { MarketTrace } from '../../../lib/market/trace.ts';
 import { presetNamed } from '../../../lib/stages/registry.ts';
 import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { pool, resources } from '../../support/builders.ts';
-import { START_MS } from '../../support/mixed-workload.ts';
-import { runOf, zones, type Run } from '../../support/observed-run.ts';
+import { SAVES_SLOWLY, START_MS } from '../../support/mixed-workload.ts';
+import { runOf, zones, type Run, type Setting } from '../../support/observed-run.ts';
 import { brokenRules } from '../../support/rule-checker.ts';
 import { simulatedJob } from '../../support/simulated.ts';
 
@@ -35,11 +35,21 @@ function job(
   return { ...one, spec: { ...one.spec, labels: app === undefined ? {} : { app } } };
 }
 
-async function run(jobs: readonly WorkloadJob[], preset = 'greedy', market = trace): Promise<Run> {
+interface On {
+  readonly preset?: string;
+  readonly market?: MarketTrace;
+  readonly open?: readonly string[];
+  readonly config?: NonNullable<Setting['config']>;
+}
+
+async function run(
+  jobs: readonly WorkloadJob[],
+  { preset = 'greedy', market = trace, open = ZONES, config = {} }: On = {},
+): Promise<Run> {
   const { stages, asks } = presetNamed(preset);
-  const done = await runOf({ jobs, trace: market }, { name: preset, stages, asks });
+  const done = await runOf({ jobs, trace: market, config }, { name: preset, stages, asks });
   const specs = new Map(jobs.map((j) => [j.spec.name, j.spec]));
-  expect(brokenRules({ run: done, specs, zones: ZONES })).toEqual([]);
+  expect(brokenRules({ run: done, specs, zones: open })).toEqual([]);
   return done;
 }
 
@@ -55,13 +65,13 @@ const on = ({ stays }: Run, what: 'instance' | 'zone', of: string): readonly num
 
 describe.each(['greedy', 'stratus', 'fleet', 'no-packing'])('placement rules under %s', (preset) => {
   it('keep tasks on instances of their own, and buy one for each and no more', async () => {
-    const done = await run([job('own', 6, { maxPerInstance: 1 })], preset);
+    const done = await run([job('own', 6, { maxPerInstance: 1 })], { preset });
     expect(on(done, 'instance', 'own')).toEqual([1, 1, 1, 1, 1, 1]);
     expect(done.bought).toHaveLength(6);
   });
 
   it('spread tasks evenly over zones', async () => {
-    const done = await run([job('wide', 7, { spread: [{ over: 'zone', maxSkew: 1 }] })], preset);
+    const done = await run([job('wide', 7, { spread: [{ over: 'zone', maxSkew: 1 }] })], { preset });
     expect(on(done, 'zone', 'wide')).toEqual([2, 2, 3]);
   });
 });
@@ -88,9 +98,9 @@ function twoSizes(): MarketTrace {
 
 describe('placement rules', () => {
   it.each(['on-demand', 'greedy', 'stratus'])('pay for no room that they let nobody use, under %s', async (preset) => {
-    const alone = await run([job('own', 6, { maxPerInstance: 1 })], preset, twoSizes());
+    const alone = await run([job('own', 6, { maxPerInstance: 1 })], { preset, market: twoSizes() });
     expect(alone.bought.map((b) => b.type)).toEqual(Array.from({ length: 6 }, () => 'c5.small'));
-    const together = await run([job('any', 8, {})], preset, twoSizes());
+    const together = await run([job('any', 8, {})], { preset, market: twoSizes() });
     expect(together.bought.map((b) => b.type)).toEqual(['c5.xlarge', 'c5.xlarge']);
   });
 
@@ -141,6 +151,28 @@ describe('placement rules', () => {
     const one = await run([job('mpi', 4, instance, { app: 'mpi', gang: true })]);
     expect(on(one, 'instance', 'mpi')).toEqual([4]);
     expect(one.bought).toHaveLength(1);
+  });
+
+  it('tell labels apart whatever their values have in them', async () => {
+    const apart: PlacementRules = { antiAffinity: [{ over: 'instance', labels: { app: 'a, b=c' } }] };
+    const done = await run([job('own', 2, apart, { app: 'a, b=c' }), job('free', 2, {}, { app: 'a', atS: 900 })]);
+    expect(on(done, 'instance', 'own')).toEqual([1, 1]);
+    expect(on(done, 'instance', 'free')).toEqual([2]);
+  });
+
+  it.each<PlacementRules>([
+    { spread: [{ over: 'zone', maxSkew: 1 }] },
+    { maxPerInstance: 1 },
+    { antiAffinity: [{ over: 'zone', labels: { app: 'due' } }] },
+  ])('let work leave spot in time for its deadline: %j', async (placement) => {
+    // It runs for twice as long as was said, so that its last safe moment comes while it is on spot.
+    const slow = simulatedJob('due', 0, [21_600], {
+      deadlineS: 28_800,
+      stage: { resources: resources(4), checkpoint: SAVES_SLOWLY, expectedRuntimeS: seconds(10_800), placement },
+    });
+    const due = { ...slow, spec: { ...slow.spec, labels: { app: 'due' } } };
+    const done = await run([due], { market: zones({}), open: ['a'], config: { hazardPriorPerHour: 0.05 } });
+    expect(done.stays.map((s) => `${s.option} ${s.end}`)).toEqual(['spot moved', 'on-demand succeeded']);
   });
 
   it('fill the zones again as tasks end', async () => {

@@ -86,8 +86,10 @@ it('no start breaks a rule, and all work that can be done is done, whatever is a
     // Short tasks may be done by the first instances before the others are up.
     const isShort = all.some((j) => (j.truth.get('main')?.runtimeS[0] ?? 0) < 3600);
     if (down !== null || isShort) return;
-    // Two jobs that stay apart may have bought for one place.
-    expect(run.bought.filter((b) => !used.has(b.instance)).length).toBeLessThanOrEqual(all.length);
+    // Jobs with rules are bought for one by one, and may then share instances: what they save is given back unused.
+    const tasks = all.map((j) => j.spec.stages[0]?.tasks ?? 0);
+    const shared = tasks.reduce((sum, n) => sum + n, 0) - Math.max(...tasks);
+    expect(run.bought.filter((b) => !used.has(b.instance)).length).toBeLessThanOrEqual(all.length + shared);
   });
-  await fc.assert(property, { numRuns: runs(40) });
+  await fc.assert(property, { numRuns: runs(40), endOnFailure: true });
 }, 300_000);

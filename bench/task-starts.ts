@@ -25,6 +25,7 @@ import type { Attempt, Job } from '../lib/domain/job.ts';
 import { DATABASE } from '../lib/drivers/local/engine/database-name.ts';
 import { tokenIn } from '../lib/api/server/token.ts';
 import { vcpuLimit } from '../lib/drivers/local/market/world.ts';
+import { defaultMarket } from '../lib/market/default-market.ts';
 import { machine, percentile } from './figures.ts';
 import { productAs, temporaryFolder, usageOf, type Form } from './product.ts';
 
@@ -34,7 +35,7 @@ const { values: args } = parseArgs({
     tasks: { type: 'string', default: '10000' },
     jobs: { type: 'string', default: '5000' },
     speed: { type: 'string', default: '10' },
-    vcpus: { type: 'string', default: String(vcpuLimit()) },
+    vcpus: { type: 'string', default: String(vcpuLimit(defaultMarket())) },
     form: { type: 'string', default: 'package' },
     profile: { type: 'string' },
   },

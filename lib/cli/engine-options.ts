@@ -27,6 +27,7 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
   return {
     dir: resolve(cwd, options.dir),
     market: options.market === undefined ? null : resolve(cwd, options.market),
+    ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     fromMs: options.from ?? null,
     speed: options.speed ?? null,
     seed: options.seed ?? null,

@@ -2,7 +2,14 @@ import type { Constraints } from './job.ts';
 import type { Pool, PurchaseOption } from './pool.ts';
 import { matchesWildcard } from './wildcard.ts';
 
-export type ConstraintName = 'arch' | 'zones' | 'instanceTypes' | 'families' | 'purchaseOptions' | 'minGeneration';
+export type ConstraintName =
+  | 'arch'
+  | 'zones'
+  | 'instanceTypes'
+  | 'families'
+  | 'purchaseOptions'
+  | 'minGeneration'
+  | 'labels';
 
 /** The first hard constraint that a pool breaks, in the order of the type; null when it satisfies all. */
 export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | null {
@@ -12,8 +19,12 @@ export function brokenConstraint(c: Constraints, pool: Pool): ConstraintName | n
   if (c.families !== undefined && !matchesAny(c.families, pool.type.family)) return 'families';
   if (c.purchaseOptions !== undefined && !c.purchaseOptions.includes(pool.option)) return 'purchaseOptions';
   if (c.minGeneration !== undefined && pool.type.generation < c.minGeneration) return 'minGeneration';
+  if (c.labels !== undefined && !hasLabels(c.labels, pool)) return 'labels';
   return null;
 }
+
+const hasLabels = (asked: NonNullable<Constraints['labels']>, { labels = {} }: Pool): boolean =>
+  Object.entries(asked).every(([key, values]) => Object.hasOwn(labels, key) && values.includes(labels[key] ?? ''));
 
 /** Capacity that the market never takes away. */
 const NON_INTERRUPTIBLE: readonly PurchaseOption[] = ['on-demand', 'reserved'];

@@ -15,6 +15,8 @@ export interface Constraints {
   readonly families?: readonly string[];
   readonly purchaseOptions?: readonly PurchaseOption[];
   readonly minGeneration?: number;
+  /** Labels of pools, each with its allowed values. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**

@@ -25,6 +25,10 @@ export interface Pool {
   readonly onDemandUsdPerHour: UsdPerHour;
   /** Size of a reserved pool: the instances reserved, and so the most that live at once. */
   readonly reservedInstances?: number;
+  /** Facts of its machines that constraints may name, such as their rack. Absent: none. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** True for machines of the user's own: up as soon as they are asked for. Absent: rented ones. */
+  readonly isOwn?: true;
 }
 
 export const poolKey = (type: string, zone: string, option: PurchaseOption): PoolId =>

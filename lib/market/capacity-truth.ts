@@ -18,6 +18,8 @@ export interface CapacityTruth {
   /** Most instances alive in the pool at once; Infinity: no limit. */
   most(pool: PoolId): number;
   launch(pool: PoolId, at: EpochMs, bid: Bid): LaunchOutcome;
+  /** Time at which an instance launched at `launched` takes its first task. */
+  ready(of: { readonly pool: PoolId; readonly instance: InstanceId }, launched: EpochMs): EpochMs;
   interruption(pool: PoolId, launched: EpochMs, bid: Bid): Interruption | null;
   rebalance(pool: PoolId, launched: EpochMs, bid: Bid): EpochMs | null;
   bill(pool: PoolId, use: Use): Bill;
@@ -26,10 +28,12 @@ export interface CapacityTruth {
 /** The truth of a replayed trace, billed by `rules`. */
 export function capacityOf(trace: MarketTrace, rules: Pick<SchedulerConfig, 'billing' | 'refundRule'>): CapacityTruth {
   const pools = new Map(trace.pools.map((p) => [p.id, p.reservedInstances ?? Infinity]));
+  const own = new Set(trace.pools.flatMap((p) => (p.isOwn === true ? [p.id] : [])));
   return {
     knows: (pool) => pools.has(pool),
     most: (pool) => pools.get(pool) ?? Infinity,
     launch: (pool, at, bid) => launchOutcome(trace, pool, at, bid),
+    ready: ({ pool, instance }, launched) => (own.has(pool) ? launched : readyAfter(instance, launched)),
     interruption: (pool, launched, bid) => interruptionAfter(trace, pool, launched, bid),
     rebalance: (pool, launched, bid) => rebalanceAfter(trace, pool, launched, bid),
     bill: (pool, use) => billOf(trace, pool, use, rules),
@@ -40,11 +44,8 @@ export function capacityOf(trace: MarketTrace, rules: Pick<SchedulerConfig, 'bil
 const START_DELAY_MIN_S = 30;
 const START_DELAY_MAX_S = 160;
 
-/**
- * Time at which an instance launched at `launched` takes its first task. The draw is the instance's own: asking again
- * gives the same.
- */
-export function readyAfter(instance: InstanceId, launched: EpochMs): EpochMs {
+/** The draw is the instance's own: asking again gives the same. */
+function readyAfter(instance: InstanceId, launched: EpochMs): EpochMs {
   const random = randomStream(0, `start-delay/${instance}`);
   return plus(launched, seconds(START_DELAY_MIN_S + random() * (START_DELAY_MAX_S - START_DELAY_MIN_S)));
 }

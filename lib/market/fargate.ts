@@ -6,7 +6,7 @@
 import { EbbError } from '../kernel/errors.ts';
 import { epochMs, mib, milliCpu, raw, usdPerHour, type EpochMs } from '../kernel/units.ts';
 import { FARGATE, poolKey, type InstanceType, type Pool } from '../domain/pool.ts';
-import type { MarketTrace } from './trace.ts';
+import { withPools, type MarketTrace } from './trace.ts';
 
 /** Prices of Linux on x86 in us-east-1, per hour. */
 interface PriceList {
@@ -99,20 +99,8 @@ export function expectInstances(preset: string, stages: Parameters<typeof buysFa
 export function withFargate(trace: MarketTrace): MarketTrace {
   const [zone] = trace.pools.map((p) => p.zone).sort();
   if (zone === undefined) return trace;
-  const added = new Map(fargatePools(zone, trace.startMs).map((pool) => [pool.id, pool]));
-  return {
-    name: trace.name,
-    startMs: trace.startMs,
-    endMs: trace.endMs,
-    ...(trace.isUnbroken === undefined ? {} : { isUnbroken: trace.isUnbroken }),
-    pools: [...trace.pools, ...added.values()],
-    prices: (id) => {
-      const pool = added.get(id);
-      if (pool === undefined) return trace.prices(id);
-      return { atMs: Float64Array.of(raw(trace.startMs)), usdPerHour: Float64Array.of(raw(pool.onDemandUsdPerHour)) };
-    },
-    availability: (id) => (added.has(id) ? null : trace.availability(id)),
-  };
+  const pools = fargatePools(zone, trace.startMs);
+  return withPools(trace, new Map(pools.map((pool) => [pool, raw(pool.onDemandUsdPerHour)])));
 }
 
 /** The market that a preset needs: one with Fargate where it buys nothing else. */

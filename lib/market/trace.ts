@@ -31,6 +31,24 @@ export interface MarketTrace {
   availability(pool: PoolId): AvailabilitySteps | null;
 }
 
+/** A market with further pools, each with its constant price in USD per hour. */
+export function withPools(trace: MarketTrace, added: ReadonlyMap<Pool, number>): MarketTrace {
+  const prices = new Map([...added].map(([pool, usd]) => [pool.id, usd]));
+  return {
+    name: trace.name,
+    startMs: trace.startMs,
+    endMs: trace.endMs,
+    ...(trace.isUnbroken === undefined ? {} : { isUnbroken: trace.isUnbroken }),
+    pools: [...trace.pools, ...added.keys()],
+    prices: (id) => {
+      const usd = prices.get(id);
+      if (usd === undefined) return trace.prices(id);
+      return { atMs: Float64Array.of(raw(trace.startMs)), usdPerHour: Float64Array.of(usd) };
+    },
+    availability: (id) => (prices.has(id) ? null : trace.availability(id)),
+  };
+}
+
 /** First and last instant of a trace in plain numbers, as its arrays of prices have them. */
 export const spanOf = (trace: Pick<MarketTrace, 'startMs' | 'endMs'>): { startMs: number; endMs: number } => ({
   startMs: raw(trace.startMs),

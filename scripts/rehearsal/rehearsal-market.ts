@@ -64,6 +64,7 @@ export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly 
         }
         return truth.launch(pool, at, bid);
       },
+      ready: (of, launched) => truth.ready(of, launched),
       interruption: (pool, launched, bid) => truth.interruption(pool, launched, bid),
       rebalance: (pool, launched, bid) => truth.rebalance(pool, launched, bid),
       bill: (pool, use) => truth.bill(pool, use),

@@ -11,6 +11,10 @@ function engineOptions(command: Command): Command {
       'market to replay: a file or folder that `ebb market` wrote (default: a generated one)',
       path,
     )
+    .option(
+      '--cluster <machines>',
+      'machines of your own, such as `256x{cpu: 4, memory: 16GiB, rack: 8}`: alone, or beside a --market (docs/cluster.md)',
+    )
     .option('--from <time>', "where in the market to begin, ISO 8601 (default: the market's start)", instantMs)
     .option('--speed <n>', 'seconds of market time per second on the wall (default: 1)', positive)
     .option('--seed <n>', 'seed of everything random (default: 39)', whole)

@@ -28,6 +28,10 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--replay <dir>', 'instead: the jobs that an engine ran in this --dir, decided anew on its terms')
     .option('--market <path>', 'market to replay: a file or folder (default: a generated one)', path)
     .option(
+      '--cluster <machines>',
+      'machines of your own, such as `256x{cpu: 4, memory: 16GiB, rack: 8}`: alone, or beside a --market (docs/cluster.md)',
+    )
+    .option(
       '--preset <name>',
       'which policies decide: see `ebb config --presets` (default: ebbtide; of a replay its own)',
     )

@@ -1,6 +1,7 @@
 /** Options of an engine in this process: `run` and `up`. */
 export interface EngineOptions {
   readonly market?: string;
+  readonly cluster?: string;
   /** Epoch ms. */
   readonly from?: number;
   readonly speed?: number;

@@ -2,6 +2,7 @@ export interface SimulateOptions {
   readonly workload?: string;
   readonly replay?: string;
   readonly market?: string;
+  readonly cluster?: string;
   readonly preset?: string;
   readonly compare?: readonly string[];
   /** Epoch ms. */

@@ -8,6 +8,7 @@ const DECIDES = [
   'workload',
   'replay',
   'market',
+  'cluster',
   'preset',
   'compare',
   'from',

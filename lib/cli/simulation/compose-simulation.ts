@@ -12,6 +12,7 @@ import { openMarket } from '../../drivers/local/market/import.ts';
 import { replayMarket } from '../../drivers/local/market/replay.ts';
 import { readRecorded, type Recorded, type RecordedJob } from '../../drivers/local/engine/recorded.ts';
 import { billingAt } from '../../market/billing.ts';
+import { marketWithCluster, settingsOfCluster } from '../../market/cluster.ts';
 import { defaultMarket } from '../../market/default-market.ts';
 import { CAPACITY_FEATURES } from '../../market/features/capacity-features.ts';
 import { FEATURES } from '../../market/features/names.ts';
@@ -145,12 +146,17 @@ async function capacityOf({ capacityForecast }: SchedulerConfig, dir: string): P
 /** Market with the assumptions of its import, for people. Throws `market.invalid`. */
 export const marketOf = async ({
   market,
+  cluster,
   marketSeed,
   cache,
-}: Pick<RunOrder, 'market' | 'marketSeed' | 'cache'>): Promise<{
+}: Pick<RunOrder, 'market' | 'cluster' | 'marketSeed' | 'cache'>): Promise<{
   readonly trace: MarketTrace;
   readonly notes: readonly string[];
-}> => (market === null ? { trace: defaultMarket(marketSeed), notes: [] } : openMarket(market, cache));
+}> => {
+  const generated = cluster === undefined ? defaultMarket(marketSeed) : null;
+  const { trace, notes } = market === null ? { trace: generated, notes: [] } : await openMarket(market, cache);
+  return { trace: trace === null || cluster !== undefined ? marketWithCluster(trace, cluster ?? '') : trace, notes };
+};
 
 const rateOf = ({ migrationMBPerS }: Pick<RunOrder, 'migrationMBPerS'>) =>
   migrationMBPerS === undefined ? {} : { migrationMBPerS };
@@ -167,6 +173,7 @@ export function configOf(
   const defaults = schedulerConfig.parse({});
   const deployed = schedulerConfig.parse({
     billing: billingAt(trace.endMs),
+    ...settingsOfCluster(trace),
     restoreS: Math.max(defaults.restoreS, setupS),
     ...rateOf(order),
     turnoverS: Math.max(defaults.turnoverS, minGapS),

@@ -7,6 +7,7 @@ import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { settingsOf, vcpuLimit, MIN_GAP_WALL_S } from '../../drivers/local/market/world.ts';
 import { readWorldRecord, type WorldRecord } from '../../drivers/local/market/world-record.ts';
 import { DEFAULT_SEED } from '../../market/default-market.ts';
+import { ownVcpus } from '../../market/cluster.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import { loadPolicies } from '../../drivers/local/policies/load-policies.ts';
 import { decidersNamed } from '../../drivers/sim/deciders.ts';
@@ -44,12 +45,17 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   const seeds = Array.from({ length: options.seeds }, (_, i) => firstSeed + i);
   const market = path(options.market) ?? marketOfRecord(record);
   const marketSeed = (seed: number): number => record?.seed ?? DEFAULT_SEED + seed - firstSeed;
-  const place = { market, cache: join(resolve(cwd, options.dir), 'markets') };
+  const cluster = options.cluster ?? (options.market === undefined ? record?.cluster : undefined);
+  const place = {
+    market,
+    ...(cluster === undefined ? {} : { cluster }),
+    cache: join(resolve(cwd, options.dir), 'markets'),
+  };
   const { trace } = await marketOf({ ...place, marketSeed: marketSeed(firstSeed) });
   const base = {
     ...place,
     dir: replay ?? resolve(cwd, options.dir),
-    ownMarkets: market === null && record === null,
+    ownMarkets: market === null && record === null && cluster === undefined,
     toMs: options.to ?? null,
     ...termsOf(options, { settings, record, trace }),
     setupS: options.setup,
@@ -132,7 +138,8 @@ function termsOf(
   of: { readonly settings: Partial<SchedulerConfig>; readonly record: WorldRecord | null; readonly trace: MarketTrace },
 ): Pick<RunOrder, 'config' | 'vcpus' | 'minGapS'> {
   const { settings, record, trace } = of;
-  const { vcpus = record === null ? DEFAULT_VCPUS : (record.vcpus ?? vcpuLimit()) } = options;
+  const { vcpus = record === null ? Math.max(DEFAULT_VCPUS, ownVcpus(trace)) : (record.vcpus ?? vcpuLimit(trace)) } =
+    options;
   const { gap = record === null ? DEFAULT_GAP_S : MIN_GAP_WALL_S * record.speed } = options;
   if (record === null) return { config: settings, vcpus, minGapS: gap };
   const recorded = settingsOf(record, trace);

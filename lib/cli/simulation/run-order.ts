@@ -12,6 +12,8 @@ export interface RunOrder {
   readonly workload: { readonly path: string; readonly options: WorkloadOptions } | { readonly replay: string };
   /** Absolute path; null: the generated market of `marketSeed`. */
   readonly market: string | null;
+  /** Machines of the user's own (lib/market/cluster.ts), beside the market or, without one, alone. Absent: none. */
+  readonly cluster?: string;
   readonly marketSeed: number;
   /** True if each seed generates a market of its own. */
   readonly ownMarkets: boolean;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { once } from '../../kernel/once.ts';
 import { epochMs, isPositive, raw, type EpochMs, type Quantity, type Seconds } from '../../kernel/units.ts';
+import { LABEL_KEY } from '../labels.ts';
 import { SECRET_REF } from '../secret-ref.ts';
 import {
   ALLOWED_CPU,
@@ -54,7 +55,6 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const IMAGE_NAME = /^[\w][\w.:/@-]{0,254}$/;
 const STAGE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
-const LABEL_KEY = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 /**
  * Users' names must not begin with `EBB_`: those tell a task its identity, and steer the entrypoint on AWS. The
  * exceptions are the two settings of docs/running-on-aws.md. Lower-case ones are variables of that entrypoint.
@@ -168,6 +168,13 @@ const constraintShape = {
   purchaseOptions: listOf(z.enum(['spot', 'on-demand', 'reserved']), 'spot, on-demand or reserved')
     .optional()
     .describe('Ways of buying capacity.'),
+  labels: z
+    .record(text('1 to 63 letters, digits, ., _, - or /', LABEL_KEY), listOf(scalarText, 'a value of the label'))
+    .refine((l) => Object.keys(l).length <= 8, { error: 'must have at most 8 entries' })
+    .optional()
+    .describe(
+      'Labels of machines of your own (`--cluster`), each with one value or several: `rack: [rack-1, rack-2]`.',
+    ),
   minGeneration: z.int().min(1).max(99).optional().describe('Oldest generation: 5 allows `c5` and `c6g`, not `c4`.'),
 };
 

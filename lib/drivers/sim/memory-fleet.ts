@@ -26,7 +26,7 @@ import type { EndCause } from '../../domain/instance.ts';
 import type { Checkpoint, Usage } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
 import type { EffectOutcome } from '../../domain/plan.ts';
-import { readyAfter, type CapacityTruth } from '../../market/capacity-truth.ts';
+import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type {
   Bill,
   Fleet,
@@ -121,6 +121,8 @@ export class MemoryFleet implements Fleet {
   readonly #clock: Clock;
   readonly #script: MemoryFleetOptions['script'];
   readonly #instances = new Map<InstanceId, MemoryInstance>();
+  /** Instances that have not ended, by pool. */
+  readonly #alive = new Map<PoolId, number>();
   /** Instances with reports that the caller of `observe` has not seen: mostly few. */
   readonly #reporting = new Set<MemoryInstance>();
   /** Answers to requests that name no existing instance. */
@@ -195,7 +197,7 @@ export class MemoryFleet implements Fleet {
     }
     const taken = this.#truth.interruption(pool, at, bid);
     const hint = this.#truth.rebalance(pool, at, bid);
-    const readyMs = readyAfter(request.instance, at);
+    const readyMs = this.#truth.ready(request, at);
     const instance: MemoryInstance = {
       request,
       launch: this.#launched++,
@@ -211,6 +213,7 @@ export class MemoryFleet implements Fleet {
       observations: [],
     };
     this.#instances.set(request.instance, instance);
+    this.#countAlive(pool, 1);
     this.#observe(instance, { kind: 'instance-launched', atMs: at, readyMs });
     this.#at(readyMs, () => this.#ready(instance, readyMs));
     if (hint !== null) this.#at(hint, () => this.#rebalance(instance, hint));
@@ -221,12 +224,13 @@ export class MemoryFleet implements Fleet {
     return DONE;
   }
 
-  /** True if all reserved instances are in use. O(instances) for a reserved pool alone. */
+  /** True if all reserved instances are in use. */
   #isFull(pool: PoolId): boolean {
-    const most = this.#truth.most(pool);
-    if (most === Infinity) return false;
-    const there = this.#instances.values().filter((i) => i.request.pool === pool && i.state !== 'ended');
-    return [...there].length >= most;
+    return (this.#alive.get(pool) ?? 0) >= this.#truth.most(pool);
+  }
+
+  #countAlive(pool: PoolId, by: 1 | -1): void {
+    this.#alive.set(pool, (this.#alive.get(pool) ?? 0) + by);
   }
 
   #ready(instance: MemoryInstance, atMs: EpochMs): void {
@@ -268,6 +272,7 @@ export class MemoryFleet implements Fleet {
   ): void {
     if (instance.state === 'ended') return;
     instance.state = 'ended';
+    this.#countAlive(instance.request.pool, -1);
     instance.endedMs = end.atMs;
     instance.cause = end.cause;
     this.#observe(instance, { kind: 'instance-ended', ...end });

@@ -7,7 +7,7 @@ import { ascending, epochMs, gte, isPositive, least, raw, rawOrNull, type EpochM
 import type { Observation } from '../../../domain/observation.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
 import { bidNumber, type Bid } from '../../../domain/pool.ts';
-import { readyAfter, type CapacityTruth } from '../../../market/capacity-truth.ts';
+import type { CapacityTruth } from '../../../market/capacity-truth.ts';
 import type {
   Bill,
   Fleet,
@@ -232,7 +232,7 @@ class FileFleet implements LocalFleet {
       bid: bidNumber(bid),
       status: 'launched',
       launchedMs: raw(at),
-      readyMs: raw(readyAfter(instance, at)),
+      readyMs: raw(this.#truth.ready({ pool, instance }, at)),
       rebalanceMs: rawOrNull(hint),
       interruption:
         taken === null ? null : { warnMs: raw(taken.warnMs), goneMs: raw(taken.goneMs), cause: taken.cause },

@@ -12,6 +12,8 @@ const worldSchema = z.object({
   version: z.literal(1),
   /** Absolute path; null: the generated market of `seed`. */
   market: z.string().nullable(),
+  /** Machines of the user's own (lib/market/cluster.ts), beside the market or, without one, alone. Absent: none. */
+  cluster: z.string().optional(),
   /** Requested start of the directory in the market; null: the market's start. */
   fromMs: z.number().nullable().default(null),
   seed: z.number(),
@@ -34,6 +36,8 @@ export type WorldRecord = z.infer<typeof worldSchema>;
 export interface GivenWorld {
   /** Absolute path of a market. */
   readonly market: string | null;
+  /** Machines of the user's own. Absent: not given. */
+  readonly cluster?: string;
   /** Epoch ms of market time at which a new directory begins. */
   readonly fromMs: number | null;
   readonly speed: number | null;
@@ -98,9 +102,14 @@ export const newWorld = (given: GivenWorld, before: WorldRecord | null): ChosenW
   speed: given.speed ?? DEFAULT_SPEED,
 });
 
-function marketFor(given: GivenWorld, before: WorldRecord | null): Pick<ChosenWorld, 'market' | 'fromMs' | 'seed'> {
-  const kept = given.market === null ? before : null;
+function marketFor(
+  given: GivenWorld,
+  before: WorldRecord | null,
+): Pick<ChosenWorld, 'market' | 'cluster' | 'fromMs' | 'seed'> {
+  const kept = given.market === null && given.cluster === undefined ? before : null;
+  const cluster = given.cluster ?? kept?.cluster;
   return {
+    ...(cluster === undefined ? {} : { cluster }),
     market: given.market ?? kept?.market ?? null,
     fromMs: given.fromMs ?? (given.seed === null ? (kept?.fromMs ?? null) : null),
     seed: given.seed ?? kept?.seed ?? DEFAULT_SEED,
@@ -124,6 +133,7 @@ export function sameWorld(
     differing.push({ option, got: `${option} ${got}`, kept: kept === null ? `no ${option}` : `${option} ${kept}` });
   };
   compare('--market', given.market, before.market);
+  compare('--cluster', given.cluster ?? null, before.cluster ?? null);
   compare('--from', timeText(given.fromMs), timeText(before.fromMs));
   compare('--seed', given.seed, before.seed);
   compare('--preset', given.preset, before.preset);
@@ -143,9 +153,10 @@ export function sameWorld(
       next: `leave ${differing.map((d) => d.option).join(', ')} out to go on with that work, or use another --dir`,
     });
   }
-  const { market, fromMs, seed, preset, speed } = before;
+  const { market, cluster, fromMs, seed, preset, speed } = before;
   const settings = historyDays === undefined ? before.settings : { ...before.settings, historyDays };
-  return { market, fromMs, seed, preset, settings, speed: given.speed ?? speed };
+  const world = { market, fromMs, seed, preset, settings, speed: given.speed ?? speed };
+  return cluster === undefined ? world : { ...world, cluster };
 }
 
 const timeText = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

@@ -7,6 +7,7 @@ import { epochMs, isoOf, raw } from '../../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../../domain/config.ts';
 import type { Limits } from '../../../domain/snapshot.ts';
 import { defaultMarket, defaultMarketStartMs, DEFAULT_SEED } from '../../../market/default-market.ts';
+import { isOwnAlone, marketWithCluster, ownVcpus, settingsOfCluster } from '../../../market/cluster.ts';
 import { spanOf, type MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
 import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
@@ -68,7 +69,7 @@ export async function enterWorld(dir: string, given: GivenWorld, earlier: Earlie
     version: 1,
     ...chosen,
     ...anchorOf(chosen, earlier, { before, trace }),
-    ...limitOf(given, unfinished ? before : null),
+    ...limitOf(given, unfinished ? before : null, trace),
     ...diskOf(given, unfinished ? before : null),
   };
   const world = await openWorld(record, trace);
@@ -86,9 +87,13 @@ function expectKept(market: string | null): void {
 }
 
 /** A limit that was given holds until the work that it was given for is done. */
-function limitOf(given: GivenWorld, before: WorldRecord | null): Pick<WorldRecord, 'vcpus' | 'vcpusGiven'> {
+function limitOf(
+  given: GivenWorld,
+  before: WorldRecord | null,
+  trace: MarketTrace,
+): Pick<WorldRecord, 'vcpus' | 'vcpusGiven'> {
   const vcpus = given.vcpus ?? (before?.vcpusGiven === true ? before.vcpus : undefined);
-  return vcpus === undefined ? { vcpus: vcpuLimit() } : { vcpus, vcpusGiven: true };
+  return vcpus === undefined ? { vcpus: vcpuLimit(trace) } : { vcpus, vcpusGiven: true };
 }
 
 /** Same rule as `limitOf`. */
@@ -104,8 +109,10 @@ export async function knownWorld(dir: string): Promise<World> {
   return openWorld(record, await traceOf(dir, record));
 }
 
-const traceOf = async (dir: string, { market, seed }: ChosenWorld): Promise<MarketTrace> =>
-  market === null ? defaultMarket(seed) : (await openMarket(market, join(dir, 'markets'))).trace;
+async function traceOf(dir: string, { market, cluster, seed }: ChosenWorld): Promise<MarketTrace> {
+  const trace = market === null ? null : (await openMarket(market, join(dir, 'markets'))).trace;
+  return cluster === undefined ? (trace ?? defaultMarket(seed)) : marketWithCluster(trace, cluster);
+}
 
 async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World> {
   const config = settingsUnder(record.preset, settingsOf(record, trace));
@@ -115,14 +122,18 @@ async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World
     clock: scaledClock(wallTime, record),
     config,
     ownPolicies: await loadPolicies(config),
-    limits: { vcpus: record.vcpus ?? vcpuLimit(), raisedBy: 'start `ebb up` or `ebb run` with a higher --vcpus' },
+    limits: { vcpus: record.vcpus ?? vcpuLimit(trace), raisedBy: 'start `ebb up` or `ebb run` with a higher --vcpus' },
     minGapS: MIN_GAP_WALL_S * record.speed,
     reuseGapS: REUSE_GAP_WALL_S * record.speed,
   };
 }
 
-/** Tasks are processes of this machine: most of them sleep or wait, so that several share a core. */
-export const vcpuLimit = (): number => Math.max(12, 6 * availableParallelism());
+/**
+ * Tasks are processes of this machine: most of them sleep or wait, so that several share a core. Machines of the user's
+ * own are all there.
+ */
+export const vcpuLimit = (trace: MarketTrace): number =>
+  ownVcpus(trace) + (isOwnAlone(trace) ? 0 : Math.max(12, 6 * availableParallelism()));
 
 /** Settings of earlier versions that nothing reads any more. */
 const RETIRED: readonly string[] = ['clearBelowUtilisation'];
@@ -139,6 +150,7 @@ export function settingsOf({ speed, settings }: WorldRecord, trace: MarketTrace)
   const defaults = schedulerConfig.parse({});
   return configOf({
     billing: billingAt(trace.endMs),
+    ...settingsOfCluster(trace),
     // Wall-clock overheads of real processes weigh `speed` times as much in engine time.
     cyclePeriodS: Math.max(defaults.cyclePeriodS, 2 * minGapS),
     turnoverS: Math.max(defaults.turnoverS, minGapS),
@@ -189,6 +201,8 @@ function anchorOf(
 }
 
 function startOf(trace: MarketTrace, fromMs: number | null, isDefault: boolean): number {
+  // A cluster has no past to replay: its time is the time of day.
+  if (fromMs === null && isOwnAlone(trace)) return wallTime.epochMs();
   if (fromMs === null) return raw(isDefault ? defaultMarketStartMs : trace.startMs);
   const { startMs, endMs } = spanOf(trace);
   if (fromMs >= startMs && fromMs < endMs) return fromMs;

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { EbbError } from '../../../../../lib/kernel/errors.ts';
 import { raw } from '../../../../../lib/kernel/units.ts';
 import { enterWorld, knownWorld, vcpuLimit } from '../../../../../lib/drivers/local/market/world.ts';
+import { defaultMarket } from '../../../../../lib/market/default-market.ts';
 import { writeMarket } from '../../../../../lib/drivers/local/market/file.ts';
 import type { Earlier, GivenWorld } from '../../../../../lib/drivers/local/market/world-record.ts';
 import { smallMarket } from '../../../../support/generated-market.ts';
@@ -83,7 +84,7 @@ describe('a directory that an engine enters again', () => {
     const { engineMs } = first.record;
     expect((await enterWorld(dir, NOTHING, KILLED(engineMs))).limits.vcpus).toBe(5);
     expect((await enterWorld(dir, { ...NOTHING, vcpus: 7 }, STOPPED(engineMs))).limits.vcpus).toBe(7);
-    expect((await enterWorld(dir, NOTHING, OVER(engineMs))).limits.vcpus).toBe(vcpuLimit());
+    expect((await enterWorld(dir, NOTHING, OVER(engineMs))).limits.vcpus).toBe(vcpuLimit(defaultMarket()));
   });
 
   it('goes on with the disk budget that it was given until its work is over', async () => {

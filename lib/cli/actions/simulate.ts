@@ -99,7 +99,8 @@ async function report({ output, json: asJson }: Context, done: Done): Promise<vo
       const where = results.length > 1 ? `, in ${results.length} simulations` : '';
       output.note(`${count} refused at submission${where}: ${code}; ${example?.key ?? ''}: ${example?.what ?? ''}`);
     }
-    if (orders[0]?.market === null && results.some(lacksMachines)) output.note(OTHER_MARKET);
+    if (orders[0]?.market === null && orders[0].cluster === undefined && results.some(lacksMachines))
+      output.note(OTHER_MARKET);
     output.line(simulationSummary(output, comparison, unwritten === null ? (options.report ?? null) : null));
   }
   if (unwritten !== null) throw unwritten;

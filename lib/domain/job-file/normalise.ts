@@ -155,7 +155,7 @@ function jobFindings(file: JobFile): Finding[] {
   if (entries > LIMITS.constraintEntries) {
     invalid(
       [],
-      `constraints and preferences name ${entries} zones, types and families in all, at most ${LIMITS.constraintEntries} are allowed: use \`*\``,
+      `constraints and preferences name ${entries} zones, types, families and labels in all, at most ${LIMITS.constraintEntries} are allowed: use \`*\``,
     );
   }
   const characters = patternCharacters(file);
@@ -176,7 +176,12 @@ function jobFindings(file: JobFile): Finding[] {
 /** Entries that are compared with each pool. */
 const constraintEntries = ({ constraints, preferences }: SharedKeys): number =>
   [constraints, ...(preferences ?? []).map((p) => p.prefer)].reduce(
-    (sum, c) => sum + (c?.zones?.length ?? 0) + (c?.instanceTypes?.length ?? 0) + (c?.families?.length ?? 0),
+    (sum, c) =>
+      sum +
+      (c?.zones?.length ?? 0) +
+      (c?.instanceTypes?.length ?? 0) +
+      (c?.families?.length ?? 0) +
+      Object.values(c?.labels ?? {}).flat().length,
     0,
   );
 

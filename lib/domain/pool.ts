@@ -106,6 +106,8 @@ export interface PoolView {
   readonly open: boolean;
   /** Why not open, for explanations. */
   readonly closedReason: string | null;
+  /** Of a reserved pool: instances that may still be launched. Absent: no limit. */
+  readonly reservedLeft?: number;
   /** Back-off after refusals: the time of the next try, and refusals in a row. Absent: none. */
   readonly backOff?: {
     readonly untilMs: EpochMs;

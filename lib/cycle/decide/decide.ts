@@ -9,6 +9,7 @@ import { Neighbours } from '../neighbours/neighbours.ts';
 import { appraiseByRules } from '../neighbours/offers.ts';
 import { placeByRules } from '../neighbours/packing.ts';
 import { scaleByRules } from '../neighbours/purchases.ts';
+import { withinReservations } from './within-reservations.ts';
 import { queueByRules } from '../neighbours/slots.ts';
 import { inZones } from '../neighbours/zones.ts';
 import { withoutArrivals } from './arriving-moves.ts';
@@ -111,12 +112,12 @@ const NOTHING_ARRIVES: Arrivals = { placements: [], arrived: new Set<GroupId>() 
 
 /**
  * The same decision within `placement` rules: hard constraints of zones in the snapshot, and stages that mind the rules
- * over instances. Unchanged where no job has rules.
+ * over instances. Where no job has rules, the limits of reserved pools alone are added.
  */
 function ruled<S>(input: DecideInput<S>): { readonly input: DecideInput<S>; readonly neighbours: Neighbours | null } {
   const neighbours = Neighbours.of(input.snapshot);
-  if (neighbours === null) return { input, neighbours };
-  const { stages } = input;
+  const stages = { ...input.stages, scale: withinReservations(input.stages.scale) };
+  if (neighbours === null) return { input: { ...input, stages }, neighbours };
   const snapshot = inZones(input.snapshot, neighbours, input.memory);
   const waits = new Set(snapshot.groups.map((g) => g.id));
   const ruledStages = {

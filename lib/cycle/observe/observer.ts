@@ -221,17 +221,19 @@ export class Observer {
     const { market } = this.#parts;
     const uses = quotaUses(state, { backOffs: this.#backOffs, pools: this.#pools, at: nowMs });
     const backingOff = backOffsAt(this.#backOffs, nowMs);
-    const full = fullReservations(state.instances.values(), this.#pools);
+    const reserved = reservationsLeft(state.instances.values(), this.#pools);
     return [...this.#pools.values()].map((pool) => {
       const backOff = backingOff.size === 0 ? null : backOffOf(backingOff, pool.id, nowMs);
       const refusedMs = this.#backOffs.size === 0 ? null : refusedMsOf(this.#backOffs, pool.id);
       const quota = uses.size === 0 ? undefined : uses.get(quotaOf(pool.id));
+      const reservedLeft = reserved.get(pool.id);
+      const isFull = reservedLeft !== undefined && reservedLeft <= 0;
       return {
         pool,
         quote: market.quote(pool.id, nowMs),
-        open: backOff === null && !full.has(pool.id),
-        closedReason:
-          backOff?.why ?? (full.has(pool.id) ? `all ${pool.reservedInstances} reserved instances are in use` : null),
+        open: backOff === null && !isFull,
+        closedReason: backOff?.why ?? (isFull ? `all ${pool.reservedInstances} reserved instances are in use` : null),
+        ...(reservedLeft === undefined ? {} : { reservedLeft }),
         ...(backOff === null ? {} : { backOff: backOffView(backOff) }),
         ...(refusedMs === null ? {} : { refusedMs }),
         ...(quota === undefined ? {} : { quota }),
@@ -336,17 +338,17 @@ function noteRefund(state: WorkingState, { id, pool }: Instance, refundedUsd: nu
   });
 }
 
-/** Reserved pools of which as many instances live as are reserved. O(instances) where there are reserved pools. */
-function fullReservations(instances: Iterable<Instance>, pools: ReadonlyMap<PoolId, Pool>): ReadonlySet<PoolId> {
-  const left = new Map(
-    [...pools.values()].flatMap((p) =>
-      p.reservedInstances === undefined ? [] : [[p.id, p.reservedInstances] as const],
-    ),
-  );
-  if (left.size === 0) return new Set();
+/** Instances of each reserved pool that may still be launched. O(instances) where there are reserved pools. */
+function reservationsLeft(
+  instances: Iterable<Instance>,
+  pools: ReadonlyMap<PoolId, Pool>,
+): ReadonlyMap<PoolId, number> {
+  const left = new Map<PoolId, number>();
+  for (const p of pools.values()) if (p.reservedInstances !== undefined) left.set(p.id, p.reservedInstances);
+  if (left.size === 0) return left;
   for (const instance of instances) {
     const reserved = left.get(instance.pool);
     if (reserved !== undefined && isLive(instance)) left.set(instance.pool, reserved - 1);
   }
-  return new Set([...left].flatMap(([pool, n]) => (n <= 0 ? [pool] : [])));
+  return left;
 }

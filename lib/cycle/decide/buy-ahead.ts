@@ -6,11 +6,10 @@ import { EbbError } from '../../kernel/errors.ts';
 import { add, secondsBetween, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
-import { vcpusOf } from '../../domain/pool.ts';
 import type { LaterDemand } from '../../policy/contracts.ts';
 import { lotsOf, type Lot } from '../money/lots.ts';
 import type { Bought, Purse } from '../money/purse.ts';
-import { notSold, vcpusLeft } from './copy-purchases.ts';
+import { Supply } from './supply.ts';
 import { expectUseful } from './expect-useful.ts';
 
 /** O(purchases x later demand). Throws `internal` for a purchase that serves no later demand that may use it. */
@@ -27,7 +26,7 @@ export function buyAhead(
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
   const demand = later();
   const left = new Map(demand.map((l) => [l, l.count]));
-  let vcpus = vcpusLeft(snapshot, purchases, pools);
+  const supply = new Supply(snapshot, purchases);
   const bought: { readonly purchase: Purchase; readonly lots: readonly Lot[] }[] = [];
   for (const purchase of ahead) {
     const named = namedBy(purchase, demand);
@@ -45,10 +44,10 @@ export function buyAhead(
     );
     const kept: Lot[] = [];
     for (const { taken } of lotsOf([purchase], open, snapshot).flat()) {
-      if (taken.length === 0 || notSold(view, { bid, vcpus, limit: snapshot.limits.vcpus }) !== null) continue;
+      if (taken.length === 0 || supply.notSold(view, bid) !== null) continue;
       if (purse.boughtAhead(taken, { pool, bid }) !== null) continue;
       kept.push(purse.lotPaid(taken, { pool, bid }));
-      vcpus -= vcpusOf(pool);
+      supply.take(pool);
       for (const t of taken) {
         const { of } = t.leftover as (typeof open)[number];
         left.set(of, (left.get(of) ?? 0) - t.tasks);

@@ -1,6 +1,6 @@
 /** Purchases for copies that name a pool without room, within what all other purchases leave of the limits. */
 import { gte } from '../../kernel/units.ts';
-import { capUsd, usdPerHourOf, vcpusOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
+import type { Bid, Pool } from '../../domain/pool.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { fits, minusResources, type Resources } from '../../domain/resources.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
@@ -8,6 +8,7 @@ import type { Lot } from '../money/lots.ts';
 import type { Bought, Purse } from '../money/purse.ts';
 import type { Neighbours } from '../neighbours/neighbours.ts';
 import type { Copies, CopiesSoFar, WantedCopy } from './copies.ts';
+import { Supply } from './supply.ts';
 
 /** One instance, being filled. */
 interface Buying {
@@ -18,8 +19,6 @@ interface Buying {
   readonly copies: WantedCopy[];
   free: Resources;
 }
-
-const EPSILON = 1e-6;
 
 /**
  * Copies share an instance where they fit and no rule concerns them, one of a task at most. `purchases`: those that are
@@ -38,7 +37,7 @@ export function buyForCopies(
   const pools = new Map(snapshot.pools.map((view) => [view.pool.id, view]));
   const buying: Buying[] = [];
   const dropped = [...before];
-  let vcpus = vcpusLeft(snapshot, purchases, pools);
+  const supply = new Supply(snapshot, purchases);
   for (const wanted of open) {
     const { to } = wanted.copy;
     const view = to?.pool === undefined ? undefined : pools.get(to.pool);
@@ -50,7 +49,7 @@ export function buyForCopies(
       ? undefined
       : buying.find((b) => b.pool === pool && b.bid === bid && !b.isAlone && mayJoin(b, wanted));
     const why =
-      (shared === undefined ? notSold(view, { bid, vcpus, limit: snapshot.limits.vcpus }) : null) ??
+      (shared === undefined ? supply.notSold(view, bid) : null) ??
       purse.boughtForCopy(wanted, { pool, bid, isFirst: shared === undefined });
     if (why !== null) {
       dropped.push({ ...wanted, why });
@@ -61,7 +60,7 @@ export function buyForCopies(
     on.free = minusResources(on.free, wanted.group.need);
     if (shared !== undefined) continue;
     buying.push(on);
-    vcpus -= vcpusOf(pool);
+    supply.take(pool);
   }
   return {
     purchases: [...purchases, ...buying.map(purchaseOf)],
@@ -70,35 +69,9 @@ export function buyForCopies(
   };
 }
 
-/** vCPUs that instances and purchases leave of the limit. */
-export function vcpusLeft(
-  { instances, limits }: Snapshot,
-  purchases: readonly Purchase[],
-  pools: ReadonlyMap<Purchase['pool'], PoolView>,
-): number {
-  let left = limits.vcpus + EPSILON;
-  for (const { pool } of instances.values()) left -= vcpusOf(pool);
-  for (const { pool: id, count } of purchases) {
-    const view = pools.get(id);
-    if (view !== undefined) left -= count * vcpusOf(view.pool);
-  }
-  return left;
-}
-
 /** The first is the longest: the limits on money reckon with it. */
 const mayJoin = ({ free, copies }: Buying, { group, runtimeS }: WantedCopy): boolean =>
   fits(group.need, free) && copies.every((c) => gte(c.runtimeS, runtimeS));
-
-/** Why an instance of the pool cannot be bought now; null: it can. */
-export function notSold(
-  { pool, quote, open }: PoolView,
-  { bid, vcpus, limit }: { readonly bid: Bid; readonly vcpus: number; readonly limit: number },
-): string | null {
-  if (!open || quote === null) return `the pool ${pool.id} sells nothing now`;
-  if (pool.option === 'spot' && capUsd(bid) < usdPerHourOf(pool, quote))
-    return `its bid is below the price in ${pool.id}`;
-  return vcpusOf(pool) > vcpus ? `the limit of ${limit} vCPUs leaves none for it` : null;
-}
 
 const purchaseOf = ({ pool, bid, copies }: Buying): Purchase => ({
   pool: pool.id,

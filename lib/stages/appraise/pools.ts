@@ -57,11 +57,11 @@ export class PoolBook {
 
   /** True if it has a price that may be paid, and takes purchases. */
   isOpen(index: number): boolean {
-    return (this.#standings[index] ??= standingOf(this.views[index])) === 'open';
+    return this.standing(index) === 'open';
   }
 
   standing(index: number): Standing {
-    return (this.#standings[index] ??= standingOf(this.views[index]));
+    return (this.#standings[index] ??= standingOf(this.views[index], this.held));
   }
 
   /** Of a pool with a price: the lower of the price now and the one expected in an hour. */
@@ -127,14 +127,18 @@ export class PoolBook {
   }
 }
 
-/** Whether a pool may be bought now, or why not. */
+/** Whether a pool may be used now, or why not. */
 export type Standing = 'open' | 'no price' | 'price above on-demand' | 'closed';
 
-function standingOf(view: PoolView | undefined): Standing {
+function standingOf(view: PoolView | undefined, held: Pick<ReadonlySet<PoolId>, 'has'>): Standing {
   if (view === undefined || view.quote === null) return 'no price';
   if (isAboveOnDemand(view)) return 'price above on-demand';
-  return view.open ? 'open' : 'closed';
+  return view.open || isUsedUp(view, held) ? 'open' : 'closed';
 }
+
+/** True for a reservation whose instances all live: they take tasks, now or when others end. */
+const isUsedUp = ({ pool, backOff, reservedLeft }: PoolView, held: Pick<ReadonlySet<PoolId>, 'has'>): boolean =>
+  reservedLeft !== undefined && reservedLeft <= 0 && backOff === undefined && held.has(pool.id);
 
 /**
  * True for spot that costs more than on-demand now: never worth buying. Work that may only use spot waits for the price

@@ -132,6 +132,7 @@ export class MemoryFleet implements Fleet {
   readonly #stdout = new Map<AttemptId, string>();
   readonly #schedule = new Schedule();
   readonly #wakes = new Set<() => void>();
+  #isUntold = false;
   #launched = 0;
   #observed = 0;
   #happened = 0;
@@ -175,9 +176,19 @@ export class MemoryFleet implements Fleet {
       if (outcome !== STARTED) answers.set(request.key, outcome);
       return outcome;
     });
-    this.#catchUp();
+    if (this.#catchUp()) this.#isUntold = true;
     this.#napUntilNext();
     return outcomes;
+  }
+
+  /**
+   * True if something happened in the instant of requests, because of them: a machine that was up at once, a task of no
+   * length. No cycle knows of it yet. Asking resets the answer.
+   */
+  takeUntold(): boolean {
+    const isUntold = this.#isUntold;
+    this.#isUntold = false;
+    return isUntold;
   }
 
   #answersOf(id: InstanceId): Map<EffectKey, EffectOutcome> {

@@ -344,6 +344,7 @@ class Simulation {
     await this.#collector.fold();
     this.#lastCycleMs = nowMs;
     this.#nextCycleMs = waitS === null ? Infinity : nowMs + raw(most(waitS, this.#input.minGapS)) * 1000;
+    if (this.#fleet.takeUntold()) this.#trigger(nowMs);
   }
 
   async #submitDue(nowMs: number): Promise<void> {

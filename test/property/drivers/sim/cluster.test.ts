@@ -1,4 +1,4 @@
-/** A cluster of the user's own: every preset does all work on it, asks for no machine that is not there, and pays its price. */
+/** A cluster of the user's own: every preset does all work on it, and asks for no machine that is not there. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { epochMs, mib, milliCpu, plus, seconds } from '../../../../lib/kernel/units.ts';

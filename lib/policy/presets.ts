@@ -108,6 +108,25 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     move: 'clearing',
     place: 'stratus-uncleared',
   },
+  fifo: {
+    about: 'jobs in the order of submission, packed as they come',
+    source: 'baseline: SLearn, section 5.1',
+    extends: 'stratus-no-clearing',
+    plan: 'fifo',
+    place: 'first-fit',
+  },
+  srpt: {
+    about: 'the job with the least expected work left first',
+    source: 'shortest remaining processing time: baseline of Hopper',
+    extends: 'fifo',
+    plan: 'srpt',
+  },
+  las: {
+    about: 'the job that has had the least work done first; needs no estimate',
+    source: 'least attained service: SLearn, section 5.1',
+    extends: 'fifo',
+    plan: 'las',
+  },
   'no-packing': {
     about: 'one task per instance, of the type that it uses most of per dollar',
     source: 'Stratus, section 3.1.2 (non-packing schedulers)',

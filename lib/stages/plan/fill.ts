@@ -159,9 +159,9 @@ export interface FillOptions {
   /**
    * Choices of this cycle that may preempt running work. `deadlines`: the order is one of strict priority, group by
    * group, and best-effort work preempts nothing. Work preempted for a later job of its own class would be first again
-   * as soon as it waits.
+   * as soon as it waits. `nobody`: the same order, and running work runs to its end.
    */
-  readonly preemptFor: 'all' | 'deadlines';
+  readonly preemptFor: 'all' | 'deadlines' | 'nobody';
   /** A fractional plan to follow first, as far as whole tasks go; its stops that nobody needs are undone. */
   readonly guide?: Guide;
 }
@@ -187,7 +187,7 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
     for (const index of order) filling.choose(index, Math.floor((guide.tasks[index] ?? 0) + ROUND_DOWN));
     for (const index of order) filling.choose(index, Math.ceil((guide.tasks[index] ?? 0) - ROUND_DOWN));
   }
-  if (options.preemptFor === 'deadlines') return inTurn(filling, order).selection();
+  if (options.preemptFor !== 'all') return inTurn(filling, order, options).selection();
   for (const index of order) filling.choose(index, Infinity);
   if (stopped.length > 0) keepRunning(filling, stopped);
   if (problem.kills.length > 0) makeRoom(filling, order, { giving: givingByRow(problem.kills, () => true) });
@@ -196,10 +196,10 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
 
 /**
  * Each group takes free room first, then room that can be freed: idle instances for every group, running work for
- * deadlines only. Groups go one after another: a later group on an idle instance would keep an earlier one out, or be
+ * deadlines at most. Groups go one after another: a later group on an idle instance would keep an earlier one out, or be
  * stopped for it by the next plan.
  */
-function inTurn(filling: Filling, order: readonly number[]): Filling {
+function inTurn(filling: Filling, order: readonly number[], { preemptFor }: FillOptions): Filling {
   const { problem } = filling;
   const all = givingByRow(problem.kills, () => true);
   const idle = givingByRow(problem.kills, (kill) => kill.attempts.length === 0);
@@ -207,7 +207,8 @@ function inTurn(filling: Filling, order: readonly number[]): Filling {
   for (const [of, choices] of Map.groupBy(order, (index) => problem.choices[index]?.group ?? -1)) {
     for (const index of choices) filling.choose(index, Infinity);
     if (problem.kills.length === 0 || (filling.waiting[of] ?? 0) < 1) continue;
-    const giving = problem.groups[of]?.group.class === 'deadline' ? all : idle;
+    const preempts = preemptFor === 'deadlines' && problem.groups[of]?.group.class === 'deadline';
+    const giving = preempts ? all : idle;
     trials += makeRoom(filling, choices, { giving, most: MOST_TRIALS - trials });
   }
   return filling;

@@ -1,6 +1,7 @@
 import { policy } from '../../policy/policy.ts';
 import { byClass } from './by-class.ts';
 import { fcfsPlan } from './fcfs.ts';
+import { fifo, jobOrderPlan, leastAttained, shortestLeft } from './job-order.ts';
 import { greedyPlan } from './greedy.ts';
 import { milpPlan } from './milp.ts';
 import { spotGreedyPlan } from './spot-greedy.ts';
@@ -61,5 +62,28 @@ export const PLAN = [
       asks: { prices: true },
     },
     fcfsPlan,
+  ),
+  policy(
+    'plan',
+    { name: 'fifo', about: 'jobs in the order of submission, whatever their deadlines', source: 'baseline' },
+    jobOrderPlan(fifo),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'srpt',
+      about: 'the job with the least work left first',
+      source: 'shortest remaining processing time: baseline of Hopper',
+    },
+    jobOrderPlan(shortestLeft),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'las',
+      about: 'the job that has had the least work done first; needs no estimate',
+      source: 'least attained service: SLearn, section 5.1',
+    },
+    jobOrderPlan(leastAttained),
   ),
 ];

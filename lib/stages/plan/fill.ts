@@ -196,8 +196,8 @@ export function fill(problem: Problem, order: readonly number[], options: FillOp
 
 /**
  * Each group takes free room first, then room that can be freed: idle instances for every group, running work for
- * deadlines at most. Groups go one after another: a later group on an idle instance would keep an earlier one out, or be
- * stopped for it by the next plan.
+ * deadlines at most. Groups go one after another: a later group on an idle instance would keep an earlier one out, or
+ * be stopped for it by the next plan.
  */
 function inTurn(filling: Filling, order: readonly number[], { preemptFor }: FillOptions): Filling {
   const { problem } = filling;

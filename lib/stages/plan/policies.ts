@@ -65,7 +65,12 @@ export const PLAN = [
   ),
   policy(
     'plan',
-    { name: 'fifo', about: 'jobs in the order of submission, whatever their deadlines', source: 'baseline' },
+    {
+      name: 'fifo',
+      about: 'jobs in the order of submission, whatever their deadlines',
+      source: 'baseline',
+      asks: { prices: true },
+    },
     jobOrderPlan(fifo),
   ),
   policy(
@@ -74,6 +79,7 @@ export const PLAN = [
       name: 'srpt',
       about: 'the job with the least work left first',
       source: 'shortest remaining processing time: baseline of Hopper',
+      asks: { prices: true },
     },
     jobOrderPlan(shortestLeft),
   ),
@@ -83,6 +89,7 @@ export const PLAN = [
       name: 'las',
       about: 'the job that has had the least work done first; needs no estimate',
       source: 'least attained service: SLearn, section 5.1',
+      asks: { prices: true },
     },
     jobOrderPlan(leastAttained),
   ),

@@ -31,18 +31,18 @@ export const hasSpot = (group: PendingGroup, input: PlanInput): boolean =>
 const isSpot = (offer: Offer): boolean => isSpotPool(offer.pool);
 const isSpotNow = (offer: Offer): boolean => isSpot(offer) && offer.opens === undefined;
 
-/** Answer in a market without spot, such as a cluster of the user's own: there is none to wait for. */
-const NO_SPOT: Choice = { take: 'on-demand', why: 'the market has no spot' };
+/** Answer where all machines are the user's own: there is no spot to wait for. */
+const OWN_ALONE: Choice = { take: 'on-demand', why: 'all machines are your own' };
 
 export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
   return (input: PlanInput) => {
     const waiting = new Map<GroupId, string>();
     const offers = new Map<GroupId, GroupOffers>();
-    const sellsSpot = input.snapshot.pools.some(({ pool }) => pool.option === 'spot');
+    const sells = input.snapshot.pools.some(({ pool }) => pool.isOwn !== true);
     for (const group of input.snapshot.groups) {
       const all = input.offers.get(group.id);
       if (all === undefined) continue;
-      const { take, why } = sellsSpot ? withinConstraints(strategy(group, input), group, input) : NO_SPOT;
+      const { take, why } = sells ? withinConstraints(strategy(group, input), group, input) : OWN_ALONE;
       if (take === 'wait') waiting.set(group.id, why);
       const suited = all.offers.filter((offer) => suits(offer, take));
       offers.set(group.id, withOffers(all, suited));

@@ -33,10 +33,10 @@ async function startsUnder(preset: string): Promise<readonly string[]> {
   const names = new Map(
     events.flatMap((e) => {
       const name = /^job (\S+) submitted/.exec(e.text)?.[1];
-      return name === undefined || e.job === undefined ? [] : [[e.job, name] as const];
+      return name === undefined || e.job === null ? [] : [[e.job, name] as const];
     }),
   );
-  return events.filter((e) => e.text.includes(' starts on ')).map((e) => (e.job && names.get(e.job)) ?? '?');
+  return events.filter((e) => e.text.includes(' starts on ')).map((e) => names.get(e.job as never) ?? '?');
 }
 
 describe('jobs in an order', () => {

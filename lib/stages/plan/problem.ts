@@ -261,7 +261,8 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
     const within = option.slot === 0 ? build.quotaMilliCpu : capacity.limitMilliCpu;
     // A group that is no gang uses any part. Of a gang nothing would run while the first of its instances are paid for.
     const atOnce = isGang(group) ? atOnceMilliCpu(view, option.slot) : Infinity;
-    const there = (option.slot === 0 ? view?.reservedLeft : pool.reservedInstances) ?? Infinity;
+    // Live instances are room, in every slot.
+    const there = view?.reservedLeft ?? Infinity;
     const machines = Math.min(there, Math.floor(Math.min(within, atOnce) / machineMilliCpu + 1e-9));
     add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
   }

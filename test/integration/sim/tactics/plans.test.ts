@@ -70,7 +70,7 @@ describeTactic({
     const { stays } = await runOf({ jobs, trace: zones({}), vcpus: 24, config, solver }, deciders);
     return stays.slice(0, 6).every((s) => s.job !== 'large');
   },
-  under: ['ebbtide', 'tributary', 'on-demand'],
+  under: ['ebbtide', 'tributary', 'on-demand', 'srpt'],
   mixed: [
     without('the greedy plan', { plan: 'greedy' }),
     without('first come, first served', { plan: 'fcfs' }),
@@ -119,7 +119,19 @@ async function exchangesOf(deciders: Deciders): Promise<number> {
 describeTactic({
   tactic: 'no task is exchanged for another of its stage',
   acts: async (deciders) => (await exchangesOf(deciders)) === 0,
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'spot-greedy', 'uniform-progress', 'supercloud', 'fargate'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'on-demand',
+    'spot-greedy',
+    'uniform-progress',
+    'fifo',
+    'srpt',
+    'las',
+    'supercloud',
+    'fargate',
+  ],
   mixed: [
     without('first come, first served', { plan: 'fcfs' }),
     {

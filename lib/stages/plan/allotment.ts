@@ -12,9 +12,13 @@ export function allotmentOf(problem: Problem, selection: Selection, solve: Solve
   const starts: Start[] = [];
   const deferred: Start[] = [];
   const moving = new Set(problem.moves.map((move) => move.attempt));
-  for (const { choices } of problem.groups) {
+  for (const { group, choices } of problem.groups) {
+    // Later starts may be parts of tasks (milp.ts): what they round to together is no more than the tasks that wait.
+    let [exact, given] = [0, 0];
     for (const [planned, members] of Map.groupBy(choices, (index) => problem.choices[index]?.planned)) {
-      const count = Math.round(members.reduce((sum, index) => sum + tasksBy(selection, index), 0));
+      exact += members.reduce((sum, index) => sum + tasksBy(selection, index), 0);
+      const count = Math.max(0, Math.min(group.count, Math.round(exact)) - given);
+      given += count;
       const choice = problem.choices[members[0] ?? -1];
       if (planned === undefined || choice === undefined || count < 1) continue;
       const start = { option: planned.option, count, reason: reasonOf(problem, choice) };

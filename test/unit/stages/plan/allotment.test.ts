@@ -40,6 +40,16 @@ describe('an allotment', () => {
     expect(deferred.map((s) => [s.option.costUsd, s.count])).toEqual([[2, 1]]);
   });
 
+  it('rounds parts of tasks that start later to no more than wait', () => {
+    const problem = smallProblem({
+      capacity: { a: 1 },
+      slots: 3,
+      groups: [{ count: 1, choices: [choice(1, { slot: 1 }), choice(2, { slot: 2 })] }],
+    });
+    const { deferred } = allotted(problem, [[0.5], [0.5]]);
+    expect(deferred.map((s) => s.count)).toEqual([1]);
+  });
+
   it('says what a start is worth and costs, and what it risks', () => {
     const reasonOf = (of: 'deadline' | 'best-effort', more: Partial<SmallChoice> = {}): string => {
       const problem = smallProblem({

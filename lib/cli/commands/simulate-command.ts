@@ -1,8 +1,22 @@
-import type { Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
+import type { Stragglers } from '../../drivers/sim/stragglers.ts';
 import { lazily, type World } from '../context.ts';
 import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
 import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
+
+/** Tail indices for which a Pareto distribution has a mean, and above which there are no stragglers to speak of. */
+const [LEAST_BETA, MOST_BETA] = [1.01, 100];
+
+function stragglers(text: string): Stragglers {
+  const [, number = ''] = /^pareto:(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  const beta = Number(number);
+  if (text === 'siblings') return text;
+  if (number !== '' && beta >= LEAST_BETA && beta <= MOST_BETA) return { beta };
+  throw new InvalidArgumentError(
+    `Allowed: siblings, or pareto:BETA with a tail index from ${LEAST_BETA} (heavy) to ${MOST_BETA}, e.g. pareto:1.4.`,
+  );
+}
 
 const list = (text: string): string[] => text.split(',').map((name) => name.trim());
 const count = between(1, 10_000, 'a whole number', whole);
@@ -14,7 +28,7 @@ const upToADay = between(0, DAY_S, 'seconds', (text) => (text.trim() === '0' ? 0
 
 /** Adds `simulate`. */
 export function addSimulate(program: Command, world: World, finish: (code: number) => void): void {
-  program
+  const command = program
     .command('simulate')
     .summary('what a workload would have cost on a market, under one policy or several')
     .description(
@@ -53,16 +67,8 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--jobs-limit <n>', 'most jobs', jobCount)
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
-    .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
-    .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', vcpuCount)
-    .option('--gap <seconds>', 'least time between two decisions (default: 5; of a replay its own)', upToADay)
-    .option(
-      '--setup <seconds>',
-      'what every attempt needs before its work begins: image, inputs, checkpoint',
-      upToADay,
-      0,
-    )
-    .option('--migration-rate <MB/s>', 'rate at which moves transfer memory', positive, MIGRATION_MB_PER_S)
+    .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
+  addConditions(command)
     .option('--report <file>', 'write an HTML report with charts and a table of jobs', path)
     .option('--log <file>', 'write every event as a JSON line (one preset, one window, one seed)', path)
     .option('--dir <path>', 'where converted markets are kept', path, '.ebb')
@@ -72,4 +78,23 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
       '\nExamples:\n  $ ebb simulate\n  $ ebb simulate --workload jobs/ --compare ebbtide,on-demand,spot-fleet --seeds 5 --report report.html\n  $ ebb simulate --replay .ebb --preset greedy',
     )
     .action(lazily<SimulateOptions>(world, finish, async () => (await import('../actions/simulate.ts')).simulate));
+}
+
+/** Options of what a run meets: limits and delays, attempts that straggle. */
+function addConditions(command: Command): Command {
+  return command
+    .option('--vcpus <n>', 'most vCPUs running at once (default: 100000; of a replay its own)', vcpuCount)
+    .option('--gap <seconds>', 'least time between two decisions (default: 5; of a replay its own)', upToADay)
+    .option(
+      '--setup <seconds>',
+      'what every attempt needs before its work begins: image, inputs, checkpoint',
+      upToADay,
+      0,
+    )
+    .option(
+      '--stragglers <kind>',
+      'attempts differ: `pareto:BETA` draws each one, `siblings` draws later ones from their stage (default: none)',
+      stragglers,
+    )
+    .option('--migration-rate <MB/s>', 'rate at which moves transfer memory', positive, MIGRATION_MB_PER_S);
 }

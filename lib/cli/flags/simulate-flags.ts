@@ -1,3 +1,5 @@
+import type { Stragglers } from '../../drivers/sim/stragglers.ts';
+
 export interface SimulateOptions {
   readonly workload?: string;
   readonly replay?: string;
@@ -20,6 +22,7 @@ export interface SimulateOptions {
   readonly vcpus?: number;
   readonly gap?: number;
   readonly setup: number;
+  readonly stragglers?: Stragglers;
   /** MB/s. */
   readonly migrationRate: number;
   readonly report?: string;

@@ -1,6 +1,7 @@
 import { shellWord } from '../format.ts';
 import { jsonOrText } from '../options.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
+import type { Stragglers } from '../../drivers/sim/stragglers.ts';
 import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 
 /** Options that determine the result, in order of display. */
@@ -23,6 +24,7 @@ const DECIDES = [
   'vcpus',
   'gap',
   'setup',
+  'stragglers',
   'migrationRate',
 ] as const satisfies readonly (keyof SimulateOptions)[];
 
@@ -34,12 +36,15 @@ export function commandOf(options: SimulateOptions): string {
     const word = (text: string): string => `${flag} ${shellWord(text)}`;
     if (value === undefined || value === UNSAID[name]) return [];
     if (name === 'from' || name === 'to') return [word(new Date(value as number).toISOString())];
+    if (name === 'stragglers') return [word(stragglersText(value as Stragglers))];
     if (Array.isArray(value)) return [word(value.join(','))];
     if (typeof value === 'object') return Object.entries(value).map(([k, v]) => word(`${k}=${settingText(v)}`));
     return [word(String(value))];
   });
   return ['ebb simulate', ...words].join(' ');
 }
+
+const stragglersText = (of: Stragglers): string => (of === 'siblings' ? of : `pareto:${of.beta}`);
 
 /** Text of a setting, quoted if it would be read as another type. */
 const settingText = (value: unknown): string =>

@@ -10,6 +10,7 @@ import { loadPolicies } from '../../drivers/local/policies/load-policies.ts';
 import { highsSolver } from '../../drivers/solver/highs-solver.ts';
 import { openMarket } from '../../drivers/local/market/import.ts';
 import { replayMarket } from '../../drivers/local/market/replay.ts';
+import { straggling } from '../../drivers/sim/stragglers.ts';
 import { readRecorded, type Recorded, type RecordedJob } from '../../drivers/local/engine/recorded.ts';
 import { billingAt } from '../../market/billing.ts';
 import { marketWithCluster, settingsOfCluster } from '../../market/cluster.ts';
@@ -77,6 +78,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       minGapS: seconds(order.minGapS),
       setupS,
       ...rateOf(order),
+      ...(order.stragglers === undefined ? {} : { runtime: straggling(order.stragglers, seed) }),
       ...(order.references && { onAdmitted: admitted.add }),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),

@@ -60,7 +60,9 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     ...termsOf(options, { settings, record, trace }),
     setupS: options.setup,
     migrationMBPerS: options.migrationRate,
-    references: true,
+    ...(options.stragglers === undefined ? {} : { stragglers: options.stragglers }),
+    // Their running times are those of the workload.
+    references: options.stragglers === undefined,
     log: files.log,
   };
   const windows = windowsOf(options, trace, market === null);

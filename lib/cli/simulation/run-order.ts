@@ -1,3 +1,4 @@
+import type { Stragglers } from '../../drivers/sim/stragglers.ts';
 import { EbbError, type ErrorCode, type ErrorFacts } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { WorkloadOptions } from '../../workload/options.ts';
@@ -31,6 +32,8 @@ export interface RunOrder {
   readonly setupS: number;
   /** Megabytes of a task's memory that a move transfers per second. Absent: the default of the setting. */
   readonly migrationMBPerS?: number;
+  /** Attempts that take longer than others. Absent: every attempt takes the time of the workload. */
+  readonly stragglers?: Stragglers;
   /** True: the outcome has the on-demand reference and the lower bound. They take up to half as long as a fast run. */
   readonly references: boolean;
   /** Log file with a JSON line per event; null: none. */

@@ -91,8 +91,8 @@ export interface SimulationInput {
   readonly migrationMBPerS?: number;
   /**
    * Running times by task, attempt, instance type and neighbours; absent: the workload's. An oracle knows the
-   * workload's alone. For benchmarks in code, not for `ebb simulate`: slow-downs by neighbours for packers that place
-   * tasks by interference, and slow attempts for policies that copy them.
+   * workload's alone. Slow attempts for policies that copy tasks (stragglers.ts), and slow-downs by neighbours for
+   * packers that place tasks by interference.
    */
   readonly runtime?: TrueRuntime | null;
   /** Called for each admitted job, in the order of submission. */

@@ -24,6 +24,8 @@ export interface RunConditions {
   readonly neighbours: readonly StartRequest[];
   /** Running time in the workload. */
   readonly runtimeS: Seconds;
+  /** Running times of all tasks of its stage in the workload, seconds. */
+  readonly stageS: Float64Array;
 }
 
 /**
@@ -107,8 +109,9 @@ export class Truth {
     const type = invariant(this.#types.get(pool), `the market has no pool ${pool}`);
     const runtime = invariant(this.#runtime, 'there is a function of the running time');
     const { task, role } = request;
+    const stageS = this.runtimesS(task.job as JobId, task.stage);
     return (neighbours) => {
-      const trueS = raw(runtime({ task, role, type, neighbours, runtimeS }));
+      const trueS = raw(runtime({ task, role, type, neighbours, runtimeS, stageS }));
       if (!(trueS > 0 && Number.isFinite(trueS)))
         throw new EbbError('internal', { what: 'a running time is to be above 0 and finite', got: String(trueS) });
       return isPositive(runtimeS) ? raw(runtimeS) / trueS : 1;

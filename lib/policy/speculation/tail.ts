@@ -1,6 +1,6 @@
 /**
- * How heavy the tail of running times is: the index beta of a Pareto distribution, from what has been seen so far. Hopper
- * needs it for the number of slots per task (section 2, equation 2).
+ * How heavy the tail of running times is: the index beta of a Pareto distribution, from what has been seen so far.
+ * Hopper needs it for the number of slots per task (section 2, equation 2).
  */
 import { ACCURACY, binsOf, type RunningTimes } from '../../domain/running-times.ts';
 import { raw } from '../../kernel/units.ts';
@@ -25,8 +25,8 @@ export interface Tail {
 const PRIOR = { beta: 1.5, tasks: 10 };
 
 /**
- * The posterior of beta. Above any level u a Pareto tail is again one, and ln(x / u) is exponential with rate beta, so a
- * gamma prior stays a gamma. The level is the median of the stage's ended tasks: shorter ones need not be Pareto. A
+ * The posterior of beta. Above any level u a Pareto tail is again one, and ln(x / u) is exponential with rate beta, so
+ * a gamma prior stays a gamma. The level is the median of the stage's ended tasks: shorter ones need not be Pareto. A
  * running task has lasted for so long at least: it adds its logarithm and no end (right-censored), so that stragglers
  * count before they end. O(stages x (bins + running tasks)).
  */

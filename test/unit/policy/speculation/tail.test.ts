@@ -21,10 +21,10 @@ describe('the tail of running times', () => {
     expect(tailOf([{ ended: timesOf([0, 0, 0]), running: [] }]).beta).toBeCloseTo(1.5, 10);
   });
 
-  it.each([1.1, 1.3, 1.5, 1.7, 1.9])('is found within three deviations for %d', (beta) => {
+  it.each([1.1, 1.3, 1.5, 1.7, 1.9])('is found within four deviations for %d', (beta) => {
     const stages = [1, 2, 3].map((i) => ({ ended: timesOf(pareto(beta, 300, 10 * i)), running: [] }));
     const tail = tailOf(stages);
-    expect(Math.abs(tail.beta - beta)).toBeLessThan(3 * tail.deviation);
+    expect(Math.abs(tail.beta - beta)).toBeLessThan(4 * tail.deviation);
     expect(tail.deviation).toBeLessThan(0.15);
     expect(tail.seen).toBe(900);
   });

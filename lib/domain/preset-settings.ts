@@ -36,6 +36,20 @@ export const PRESET_SETTINGS = {
     .describe(
       'Bids tried above the market price, USD per hour (Tributary 2.2.3: 0.0001 to 0.2); the on-demand price is always tried too.',
     ),
+  fairEpsilon: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .describe(
+      'Part of its even share of slots that a job may be denied, for plans with shares (Hopper 3.1). 0: strictly fair. 1: fairness counts for nothing.',
+    ),
+  copyRule: z
+    .enum(['mantri', 'late', 'none'])
+    .default('mantri')
+    .describe(
+      'Which slow tasks get a copy, for plans that leave room for copies: those that would take more than twice as long as a copy (`mantri`), or the slowest quarter on a tenth of the slots (`late`).',
+    ),
 };
 export type PresetSetting = keyof typeof PRESET_SETTINGS;
 

@@ -127,6 +127,28 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     extends: 'fifo',
     plan: 'las',
   },
+  hopper: {
+    about:
+      'each job has slots for its tasks and for copies of slow ones, by the tail of running times; small jobs first',
+    source: 'Hopper, sections 3 and 5.2',
+    extends: 'fifo',
+    plan: 'hopper',
+    speculate: 'hopper',
+  },
+  'srpt-copies': {
+    about: 'srpt, where a copy of a slow task is one more task of its job',
+    source: 'SRPT with best-effort speculation: Hopper, section 7.1',
+    extends: 'fifo',
+    plan: 'srpt-copies',
+    speculate: 'srpt',
+  },
+  fair: {
+    about: 'jobs have even shares of the slots, for their tasks and for copies of slow ones',
+    source: 'fair sharing with best-effort speculation: Hopper, section 7.1',
+    extends: 'fifo',
+    plan: 'fair',
+    speculate: 'fair',
+  },
   'no-packing': {
     about: 'one task per instance, of the type that it uses most of per dollar',
     source: 'Stratus, section 3.1.2 (non-packing schedulers)',

@@ -1,9 +1,9 @@
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import { slot } from '../../policy/memory.ts';
 import { blend, capped, hintDistribution, priorDistribution } from './prior.ts';
-import { wordsForDuration } from './predictor.ts';
 
 /** Weight of a hint, in runs: beside one run of the job itself it has two thirds of the weight, beside 18 a tenth. */
 const HINT_RUNS = 2;

@@ -1,8 +1,8 @@
 import { Doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import { binsOf, MAX_BINS, meanTime, type RunningTimes } from '../../domain/running-times.ts';
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { raw, type Seconds } from '../../kernel/units.ts';
-import { wordsForDuration } from './predictor.ts';
 import { blend, capped } from './prior.ts';
 import { Smoother } from './smoothing.ts';
 

@@ -3,6 +3,7 @@
  * lib/domain/distribution.ts): it is expected to run as long again as it has run, which is the first heuristic of
  * Stratus, section 3.2.4 ("task runtime readjustment").
  */
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { most, seconds } from '../../kernel/units.ts';
 import { certain, quantile } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -10,7 +11,6 @@ import type { StageSpec } from '../../domain/job.ts';
 import type { EstimatePolicy } from '../../policy/contracts.ts';
 import { FEATURES } from '../../policy/features.ts';
 import { slot } from '../../policy/memory.ts';
-import { wordsForDuration } from './predictor.ts';
 import { priorDistribution } from './prior.ts';
 import { forecastStages } from './stage-forecasts.ts';
 import { taskAverageLearner } from './task-average-learner.ts';

@@ -1,4 +1,5 @@
 import { invariant } from '../../kernel/errors.ts';
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -201,15 +202,3 @@ function reasonOf(words: string, estimator: string, facts: { samples: number; nr
   const error = Number.isFinite(facts.nrmse) ? `, past error ${Math.round(facts.nrmse * 100)} % of the mean` : '';
   return `${estimator} of ${runs} with the same ${words}: about ${wordsForDuration(seconds(facts.pointS))}${error}`;
 }
-
-/** A duration for people. */
-export function wordsForDuration(d: Seconds): string {
-  const s = raw(d);
-  if (s < 1) return `${Math.round(s * 1000)} ms`;
-  if (s < 120) return `${oneDecimal(s)} s`;
-  if (s < 7200) return `${oneDecimal(s / 60)} min`;
-  if (s < 172_800) return `${oneDecimal(s / 3600)} h`;
-  return `${oneDecimal(s / 86_400)} days`;
-}
-
-const oneDecimal = (x: number): number => Math.round(x * 10) / 10;

@@ -1,4 +1,5 @@
 import { invariant } from '../../kernel/errors.ts';
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { raw, seconds, type Seconds } from '../../kernel/units.ts';
 import { Doubles } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
@@ -7,7 +8,7 @@ import { FeatureSet, RECURRING_FEATURES } from './features.ts';
 import { FeatureValues } from './feature-values.ts';
 import { corrupt } from './history-codec.ts';
 import { HitRates, HIT_PRIOR } from './hit-rates.ts';
-import { learnable, wordsForDuration } from './predictor.ts';
+import { learnable } from './predictor.ts';
 import { blend, hintDistribution } from './prior.ts';
 import { decodeRecent, encodeRecent, RECENT_PREFIX, TALLIES_KEY } from './recent-codec.ts';
 import { isHit, PICK_COUNT, PICKS, RecentRuns, RUNS, type RecentState } from './recent-runs.ts';

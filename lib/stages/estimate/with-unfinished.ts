@@ -4,9 +4,9 @@
  */
 import { distributionOf, Doubles, type Distribution } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
+import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { seconds, type Seconds } from '../../kernel/units.ts';
 import { slot } from '../../policy/memory.ts';
-import { wordsForDuration } from './predictor.ts';
 import { capped } from './prior.ts';
 import { STEPS_S, lastStepAt } from './lasting.ts';
 import type { Bounds } from './unfinished.ts';

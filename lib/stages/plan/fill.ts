@@ -214,6 +214,10 @@ function inTurn(filling: Filling, order: readonly number[], { preemptFor }: Fill
   return filling;
 }
 
+/** Fills groups one after another. Idle instances are given back where that makes room; running work runs on. */
+export const fillInTurn = (filling: Filling, order: readonly number[]): Filling =>
+  inTurn(filling, order, { preemptFor: 'nobody' });
+
 /** Less than this of a unit in a fractional plan is noise. */
 const ROUND_DOWN = 0.05;
 

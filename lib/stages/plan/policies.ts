@@ -1,8 +1,10 @@
 import { policy } from '../../policy/policy.ts';
+import { fair, hopper, srpt } from '../../policy/speculation/turn-taking.ts';
 import { byClass } from './by-class.ts';
 import { fcfsPlan } from './fcfs.ts';
 import { fifo, jobOrderPlan, leastAttained, shortestLeft } from './job-order.ts';
 import { greedyPlan } from './greedy.ts';
+import { inTurnPlan } from './in-turn.ts';
 import { milpPlan } from './milp.ts';
 import { spotGreedyPlan } from './spot-greedy.ts';
 import { uniformProgressPlan } from './uniform-progress.ts';
@@ -92,5 +94,35 @@ export const PLAN = [
       asks: { prices: true },
     },
     jobOrderPlan(leastAttained),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'hopper',
+      about: 'slot by slot to the job that is furthest below its share, which has room for copies of slow tasks',
+      source: 'Hopper, section 3 (algorithms 1 to 3) and 5.2',
+      asks: { prices: true },
+    },
+    inTurnPlan(hopper),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'srpt-copies',
+      about: 'the job with the least work left first, copies of its slow tasks among its tasks',
+      source: 'SRPT with best-effort speculation: Hopper, section 7.1',
+      asks: { prices: true },
+    },
+    inTurnPlan(srpt),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'fair',
+      about: 'slot by slot to the job that has the fewest, copies of its slow tasks among its tasks',
+      source: 'fair sharing: Hopper, section 7.1',
+      asks: { prices: true },
+    },
+    inTurnPlan(fair),
   ),
 ];

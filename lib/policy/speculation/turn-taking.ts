@@ -1,0 +1,79 @@
+/** Ways of taking turns: Hopper, and the schedulers that it is compared with (section 7.1). */
+import { raw } from '../../kernel/units.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import { compareText } from '../../kernel/compare.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { Job, StageProgress } from '../../domain/job.ts';
+import { milliCpuIn } from '../../domain/resources.ts';
+import type { Snapshot } from '../../domain/snapshot.ts';
+import { workOfJobs } from '../job-work.ts';
+import { late, mantri, type CopyRule } from './copy-rules.ts';
+import { sharesOf, type Demand } from './shares.ts';
+import type { Line, TurnTaking } from './turns.ts';
+
+/** A way of taking turns, with the settings that it reads. */
+export type Turning = (config: Pick<SchedulerConfig, 'fairEpsilon' | 'copyRule'>) => TurnTaking;
+
+const COPY_RULES: Readonly<Record<SchedulerConfig['copyRule'], CopyRule | null>> = { mantri, late, none: null };
+
+/** Each job has a line of its own: the one that is furthest below its share comes first, argmax H - S (section 5.2). */
+export const hopper: Turning = ({ fairEpsilon: epsilon, copyRule }) => ({
+  copies: COPY_RULES[copyRule],
+  lines: ({ context: { snapshot }, tail, all, used }) => {
+    const jobs = jobsAtWork(snapshot, used);
+    const demands = demandsOf(jobs, snapshot);
+    const shares = sharesOf(demands, { beta: tail.beta, slots: all, epsilon });
+    return jobs.map((job, i): Line => ({ jobs: [job.id], key: (mine) => mine - (shares[i] ?? 0) }));
+  },
+});
+
+/** All jobs in one line, the one with the least expected work left first. */
+export const srpt: Turning = ({ copyRule }) => ({
+  copies: COPY_RULES[copyRule],
+  lines: ({ context, used }) => {
+    const work = workOfJobs(context);
+    const leftS = (job: Job): number => work.get(job.id)?.leftS ?? 0;
+    const jobs = jobsAtWork(context.snapshot, used).sort((a, b) => leftS(a) - leftS(b) || bySubmission(a, b));
+    return [{ jobs: jobs.map((job) => job.id), key: () => 0 }];
+  },
+});
+
+/** The job that uses the fewest slots comes first. */
+export const fair: Turning = ({ copyRule }) => ({
+  copies: COPY_RULES[copyRule],
+  lines: ({ context: { snapshot }, used }) =>
+    jobsAtWork(snapshot, used).map((job): Line => ({ jobs: [job.id], key: (mine) => mine })),
+});
+
+/** Jobs with a task that waits or runs, by submission. */
+function jobsAtWork({ groups, jobs }: Snapshot, used: ReadonlyMap<JobId, number>): Job[] {
+  const ids = new Set([...groups.map((g) => g.job), ...used.keys()]);
+  return [...ids].flatMap((id) => jobs.get(id) ?? []).sort(bySubmission);
+}
+
+const bySubmission = (a: Job, b: Job): number => raw(a.submittedMs) - raw(b.submittedMs) || compareText(a.id, b.id);
+
+/**
+ * Slots that tasks of each job wait or run in, and those of the stages that come next: the phases of section 3.2, whose
+ * work is counted in slots. O(stages of the jobs).
+ */
+function demandsOf(jobs: readonly Job[], { groups }: Snapshot): readonly Demand[] {
+  const waiting = new Set(groups.map((g) => `${g.job}/${g.stage.name}`));
+  return jobs.map(({ id, spec, stages }): Demand => {
+    const progress = new Map(stages.map((s) => [s.name, s]));
+    const isActive = (s: StageProgress): boolean => s.running > 0 || waiting.has(`${id}/${s.name}`);
+    let [slots, downstream] = [0, 0];
+    for (const { name, dependsOn, resources } of spec.stages) {
+      const mine = progress.get(name);
+      if (mine === undefined) continue;
+      const milliCpu = leftOf(mine) * milliCpuIn(resources);
+      if (isActive(mine)) slots += milliCpu;
+      else if (dependsOn.some((on) => (progress.get(on)?.running ?? 0) > 0 || waiting.has(`${id}/${on}`)))
+        downstream += milliCpu;
+    }
+    return { slots, downstream };
+  });
+}
+
+const leftOf = ({ tasks, succeeded, failed, cancelled }: StageProgress): number =>
+  tasks - succeeded - failed - cancelled;

@@ -25,9 +25,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { machine } from './figures.ts';
+import { answerOrders, inProcesses } from './processes.ts';
 import { stamp } from './record.ts';
 import { MARKETS } from './stratus/markets.ts';
-import { answerOf, inProcesses, type Order } from './stratus/order.ts';
+import { answerOf, progress, type Answer, type Order } from './stratus/order.ts';
 import { stratusPage } from './stratus/page.ts';
 import { stratusRecord, type StratusRecord, type Table } from './stratus/record.ts';
 import { rowsOf, sweepOf, textOf } from './stratus/table.ts';
@@ -120,7 +121,8 @@ async function main(): Promise<void> {
       // Converted here, so that processes find it done.
       await market.open(data);
       const orders = ordersOf(workload, market.name, part);
-      const answers = await inProcesses(fileURLToPath(import.meta.url), orders, Number(options.procs));
+      const crew = { script: fileURLToPath(import.meta.url), procs: Number(options.procs) };
+      const answers = await inProcesses<Order, Answer>(crew, orders, (a, done) => progress(a, done, orders.length));
       const about = `${workload.about}; ${market.about}`;
       const of = { workload: workload.name, market: market.name, about, ...stamp() };
       const presets = options.sensitivity ? [] : options.presets.split(',');
@@ -169,17 +171,8 @@ async function write(tables: readonly Table[], part: Part): Promise<void> {
   await draw(record);
 }
 
-if (options.worker) {
-  process.on('message', (order) => {
-    answerOf(order as Order).then(
-      (answer) => process.send?.(answer),
-      (error: unknown) => {
-        console.error(error);
-        process.exit(1);
-      },
-    );
-  });
-} else if (options.draw) {
+if (options.worker) answerOrders(answerOf);
+else if (options.draw) {
   const path = pathOf(partOf(options.part));
   const record = recordAt(path);
   if (record === null) throw new Error(`there is no ${path}: run the benchmark without --draw first`);

@@ -1,5 +1,4 @@
-/** Runs as plain data, dealt out to processes one by one. */
-import { fork } from 'node:child_process';
+/** Runs as plain data. */
 import { randomStream } from '../../lib/kernel/random.ts';
 import { presetNamed, type OwnPresets } from '../../lib/stages/registry.ts';
 import { beginOf, MARKETS } from './markets.ts';
@@ -60,35 +59,7 @@ function found<T extends { readonly name: string }>(all: readonly T[], name: str
   throw new Error(`there is no ${name}; there are ${all.map((x) => x.name).join(', ')}`);
 }
 
-/** Answers in the order of their arrival. `script`: the file that answers orders when started with `--worker`. */
-export async function inProcesses(script: string, orders: readonly Order[], procs: number): Promise<readonly Answer[]> {
-  const waiting = [...orders];
-  const answers: Answer[] = [];
-  const work = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const child = fork(script, ['--worker'], { serialization: 'advanced' });
-      const next = (): void => {
-        const order = waiting.shift();
-        if (order !== undefined) child.send(order);
-        else {
-          child.disconnect();
-          resolve();
-        }
-      };
-      child.on('message', (message) => {
-        const answer = message as Answer;
-        answers.push(answer);
-        progress(answer, answers.length, orders.length);
-        next();
-      });
-      child.once('exit', (code) => reject(new Error(`a process ended with code ${code} before its runs`)));
-      next();
-    });
-  await Promise.all(Array.from({ length: Math.min(procs, orders.length) }, work));
-  return answers;
-}
-
-function progress({ workload, market, window, preset, h, figures }: Answer, done: number, all: number): void {
+export function progress({ workload, market, window, preset, h, figures }: Answer, done: number, all: number): void {
   const hint = h === 1 ? '' : `, h ${h.toPrecision(2)}`;
   const took = `${figures.tookS.toFixed(1)} s`;
   console.error(

@@ -1,13 +1,6 @@
 /** bench/results/stratus.json, which `npm run bench:stratus` writes. */
 import { z } from 'zod';
-
-const estimate = z.strictObject({
-  value: z.number(),
-  /** Of the 95 % interval; null: fewer than two windows. */
-  low: z.number().nullable(),
-  high: z.number().nullable(),
-});
-export type EstimateRecord = z.infer<typeof estimate>;
+import { estimate } from '../cluster/results.ts';
 
 const presetRow = z.strictObject({
   preset: z.string(),

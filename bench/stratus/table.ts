@@ -1,18 +1,16 @@
 /** Runs of one workload on one market as rows of a table, and as text. */
-import type { Estimate } from '../../lib/report/bootstrap.ts';
+import { recorded, shown, type EstimateRecord } from '../cluster/results.ts';
+import { aligned } from '../cluster/text.ts';
 import { clusterRatio } from '../intervals.ts';
 import { percentile } from '../figures.ts';
 import type { Answer } from './order.ts';
-import type { EstimateRecord, PresetRow, SweepRow, Table } from './record.ts';
+import type { PresetRow, SweepRow, Table } from './record.ts';
 import type { Figures } from './run.ts';
 
 const total = (of: readonly Answer[], figure: (f: Figures) => number): number =>
   of.reduce((sum, { figures }) => sum + figure(figures), 0);
 
 const unitOf = ({ window, sample }: Answer): string => `${window} ${sample}`;
-
-const recorded = ({ value, interval }: Estimate): EstimateRecord | null =>
-  value === null ? null : { value, low: interval?.low ?? null, high: interval?.high ?? null };
 
 /** Ratio of sums over the windows that both have; windows are drawn again as a whole. */
 function ratio(over: readonly Answer[], under: readonly Answer[]): EstimateRecord | null {
@@ -105,11 +103,6 @@ export function sweepOf(answers: readonly Answer[], base: string): readonly Swee
     .sort((a, b) => (a.preset === b.preset ? a.h - b.h : a.preset < b.preset ? -1 : 1));
 }
 
-const shown = (e: EstimateRecord | null, digits = 3): string =>
-  e === null
-    ? '-'
-    : `${e.value.toFixed(digits)}${e.low === null || e.high === null ? '' : ` [${e.low.toFixed(digits)}, ${e.high.toFixed(digits)}]`}`;
-
 export const COLUMNS = [
   'preset',
   '/ stratus',
@@ -156,9 +149,4 @@ export function textOf({ workload, market, about, windows, jobs, tasks, constrai
     ...aligned([COLUMNS, ...presets.map(cellsOf)]),
     ...(sweep === undefined ? [] : ['', ...aligned([SWEEP_COLUMNS, ...sweepCells(sweep)])]),
   ].join('\n');
-}
-
-function aligned(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((r) => (r[i] ?? '').length)));
-  return rows.map((r) => `  ${r.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ')}`.trimEnd());
 }

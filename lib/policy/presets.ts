@@ -127,27 +127,32 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     extends: 'fifo',
     plan: 'las',
   },
-  hopper: {
-    about:
-      'each job has slots for its tasks and for copies of slow ones, by the tail of running times; small jobs first',
-    source: 'Hopper, sections 3 and 5.2',
+  'srpt-speculation': {
+    about: 'srpt; slow tasks are copied on room that no job takes',
+    source: 'SRPT with best-effort speculation: baseline of Hopper (section 1)',
+    extends: 'srpt',
+    speculate: 'late',
+  },
+  'fair-speculation': {
+    about: 'even shares of the slots for all jobs; slow tasks are copied on room that no job takes',
+    source: 'fair sharing with best-effort speculation: baseline of Hopper (section 1)',
     extends: 'fifo',
-    plan: 'hopper',
-    speculate: 'hopper',
+    plan: 'fair',
+    speculate: 'late',
   },
   'srpt-copies': {
     about: 'srpt, where a copy of a slow task is one more task of its job',
-    source: 'SRPT with best-effort speculation: Hopper, section 7.1',
+    source: 'ours, after Hopper, section 1',
     extends: 'fifo',
     plan: 'srpt-copies',
-    speculate: 'srpt',
+    speculate: 'srpt-copies',
   },
-  fair: {
-    about: 'jobs have even shares of the slots, for their tasks and for copies of slow ones',
-    source: 'fair sharing with best-effort speculation: Hopper, section 7.1',
+  hopper: {
+    about: 'each job has slots for its tasks and for copies, by the tail of running times; small jobs first',
+    source: 'Hopper, section 3',
     extends: 'fifo',
-    plan: 'fair',
-    speculate: 'fair',
+    plan: 'hopper',
+    speculate: 'hopper',
   },
   'no-packing': {
     about: 'one task per instance, of the type that it uses most of per dollar',

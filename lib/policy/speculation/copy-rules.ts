@@ -4,7 +4,7 @@
  */
 import { seconds } from '../../kernel/units.ts';
 import { wordsForDuration } from '../../kernel/duration-words.ts';
-import { meanS, quantileS, type Distribution } from '../../domain/distribution.ts';
+import { meanS, quantileS, remaining, type Distribution } from '../../domain/distribution.ts';
 import type { RunningTask } from '../../domain/snapshot.ts';
 
 /** A running task of which a copy is expected to end first. */
@@ -15,6 +15,8 @@ export interface Straggler {
   /** Expected running time of a copy, seconds. */
   readonly anewS: number;
   readonly reason: string;
+  /** Attempts that are to live, the copy included. Absent: two. */
+  readonly attempts?: number;
 }
 
 /** Running tasks of one stage, and what is known of the time that its tasks take. */
@@ -87,3 +89,48 @@ function stragglerOf({ running, ranS }: Ran, { anew, beta }: StageSeen, why: str
 }
 
 const percent = (p: number): string => `${Math.round(100 * p)} %`;
+
+/**
+ * Copies for slots that a job has and can use for nothing else, the largest expected saving first: E[max(0, what is
+ * left - the time of a copy)] (Hopper, equation 2: a job with more slots than it needs runs S / T copies of each task).
+ * O(running tasks + distinct times x bins).
+ */
+export function worthCopying({ running, anew, beta }: StageSeen): readonly Straggler[] {
+  const median = quantileS(anew, 0.5);
+  const known = new Map<number, Pick<Straggler, 'leftS' | 'anewS'> & { readonly savedS: number }>();
+  const anewS = meanS(anew);
+  return running
+    .map(({ running: task, ranS }) => {
+      // Times are told apart by what a bin tells apart.
+      const bin = ranS > 0 ? Math.round(Math.log(ranS) * BINS_PER_E) : -Infinity;
+      let of = known.get(bin);
+      if (of === undefined) known.set(bin, (of = { ...savingOf(ranS, { anew, beta, median }), anewS }));
+      const reason = `a slot of its job is free: a copy is expected to save ${wordsForDuration(seconds(of.savedS))}`;
+      return { running: task, ...of, reason };
+    })
+    .filter(({ savedS }) => savedS > 0)
+    .sort((a, b) => b.savedS - a.savedS);
+}
+const BINS_PER_E = 10;
+
+/** Above the median what is left is Pareto; below it, as the finished siblings that took longer. */
+function savingOf(
+  ranS: number,
+  { anew, beta, median }: Pick<StageSeen, 'anew' | 'beta'> & { readonly median: number },
+): { readonly leftS: number; readonly savedS: number } {
+  if (ranS > median) {
+    const index = Math.max(beta, LEAST_WITH_MEAN);
+    // E[max(0, left - x)] of a Pareto tail from e on: e (e / (e + x))^(beta - 1) / (beta - 1).
+    const above = (x: number): number => (ranS * (ranS / (ranS + x)) ** (index - 1)) / (index - 1);
+    return { leftS: above(0), savedS: expectationOf(anew, above) };
+  }
+  const left = remaining(anew, seconds(ranS));
+  const savedS = expectationOf(anew, (x) => expectationOf(left, (l) => Math.max(0, l - x)));
+  return { leftS: meanS(left), savedS };
+}
+
+function expectationOf({ atS, weight }: Distribution, f: (s: number) => number): number {
+  let sum = 0;
+  for (let i = 0; i < atS.length; i++) sum += (weight[i] ?? 0) * f(atS[i] ?? 0);
+  return sum;
+}

@@ -23,24 +23,34 @@ export const hopper: Turning = ({ fairEpsilon: epsilon, copyRule }) => ({
     const jobs = jobsAtWork(snapshot, used);
     const demands = demandsOf(jobs, snapshot);
     const shares = sharesOf(demands, { beta: tail.beta, slots: all, epsilon });
-    return jobs.map((job, i): Line => ({ jobs: [job.id], key: (mine) => mine - (shares[i] ?? 0) }));
+    return jobs.map((job, i): Line => {
+      const share = shares[i] ?? 0;
+      return { jobs: [job.id], key: (mine) => mine - share, share };
+    });
   },
 });
 
-/** All jobs in one line, the one with the least expected work left first. */
+/**
+ * All jobs in one line, the one with the least expected work left first. Slots that are left then run copies of tasks
+ * that are not slow, which cost nothing where machines are paid for whether used or not.
+ */
 export const srpt: Turning = ({ copyRule }) => ({
   copies: COPY_RULES[copyRule],
   lines: ({ context, used }) => {
     const work = workOfJobs(context);
     const leftS = (job: Job): number => work.get(job.id)?.leftS ?? 0;
     const jobs = jobsAtWork(context.snapshot, used).sort((a, b) => leftS(a) - leftS(b) || bySubmission(a, b));
-    return [{ jobs: jobs.map((job) => job.id), key: () => 0 }];
+    const ids = jobs.map((job) => job.id);
+    return [
+      { jobs: ids, key: () => 0 },
+      { jobs: ids, key: () => 1, share: Infinity },
+    ];
   },
 });
 
 /** The job that uses the fewest slots comes first. */
-export const fair: Turning = ({ copyRule }) => ({
-  copies: COPY_RULES[copyRule],
+export const fair: Turning = () => ({
+  copies: null,
   lines: ({ context: { snapshot }, used }) =>
     jobsAtWork(snapshot, used).map((job): Line => ({ jobs: [job.id], key: (mine) => mine })),
 });

@@ -5,7 +5,7 @@
  */
 import FlatQueue from 'flatqueue';
 import { raw } from '../../kernel/units.ts';
-import type { JobId } from '../../kernel/ids.ts';
+import type { AttemptId, JobId } from '../../kernel/ids.ts';
 import { distributionOfTimes } from '../../domain/running-times.ts';
 import { milliCpuOf } from '../../domain/pool.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
@@ -13,7 +13,7 @@ import { finishedTimes, liveBeside, workDoneS, type PendingGroup, type Snapshot 
 import { forecastFor } from '../../domain/forecasts.ts';
 import type { ValueContext } from '../contracts.ts';
 import { whyNotCopied } from '../copies.ts';
-import type { CopyRule, StageSeen, Straggler } from './copy-rules.ts';
+import { worthCopying, type CopyRule, type StageSeen, type Straggler } from './copy-rules.ts';
 import { tailOf, type StageTimes, type Tail } from './tail.ts';
 
 export type TurnContext = Pick<ValueContext, 'snapshot' | 'forecasts'>;
@@ -23,6 +23,8 @@ export interface Line {
   readonly jobs: readonly JobId[];
   /** Key of the line while it uses so many mCPU; the line with the lowest key has the next slot. */
   readonly key: (usedMilliCpu: number) => number;
+  /** Up to so many mCPU it copies tasks that are not slow, once none of its tasks waits. Absent: it copies none. */
+  readonly share?: number;
 }
 
 /** What lines are made from. mCPU throughout. */
@@ -66,21 +68,33 @@ export function turnsOf(context: TurnContext, { lines, copies }: TurnTaking): Tu
   const all = Math.max(inUse, slotsOf(snapshot));
   const stragglers = copies === null ? [] : stragglersOf(stages, copies, { snapshot, tail, all });
   const wishes = wishesOf(snapshot, stragglers, copies?.comesFirst ?? false);
-  return new Taking(wishes, all - inUse).over(lines({ context, tail, all, used }), used);
+  const spare = copies !== null && isFixed(snapshot) ? new SpareCopies(stages, { snapshot, tail }) : null;
+  return new Taking(wishes, spare, all - inUse).over(lines({ context, tail, all, used }), used);
+}
+
+/** Slow tasks by a rule, whatever room there is. O(running tasks + stragglers x log stragglers). */
+export function stragglersIn(context: TurnContext, rule: CopyRule): readonly Straggler[] {
+  const { snapshot } = context;
+  const inUse = snapshot.running.reduce((sum, { attempt }) => sum + milliCpuIn(attempt.resources), 0);
+  const { stages, tail } = progressOf(context);
+  return stragglersOf(stages, rule, { snapshot, tail, all: Math.max(inUse, slotsOf(snapshot)) });
 }
 
 /** mCPU of the machines of a fixed cluster; where machines can be bought, the limit on vCPUs. */
-function slotsOf({ instances, pools, limits }: Snapshot): number {
+function slotsOf(snapshot: Snapshot): number {
+  const { instances, pools, limits } = snapshot;
+  if (!isFixed(snapshot)) return 1000 * limits.vcpus;
   let sum = 0;
-  for (const { pool, reservedLeft } of pools) {
-    if (pool.option !== 'reserved' || reservedLeft === undefined) return 1000 * limits.vcpus;
-    sum += Math.max(0, reservedLeft) * milliCpuOf(pool);
-  }
+  for (const { pool, reservedLeft = 0 } of pools) sum += Math.max(0, reservedLeft) * milliCpuOf(pool);
   for (const { pool } of instances.values()) sum += milliCpuOf(pool);
   return Math.min(sum, 1000 * limits.vcpus);
 }
 
+/** True where all machines are paid for, whether they are used or not: slots that nobody needs cost nothing. */
+const isFixed = ({ pools }: Snapshot): boolean => pools.every(({ reservedLeft }) => reservedLeft !== undefined);
+
 interface StageProgress extends Pick<StageSeen, 'running' | 'anew'> {
+  readonly job: JobId;
   readonly times: StageTimes | null;
 }
 
@@ -99,7 +113,7 @@ function progressOf(context: TurnContext): { stages: readonly StageProgress[]; t
     const forecast = forecastFor(forecasts.runtime, one);
     const anew = ended !== null && ended.count >= ENOUGH_SIBLINGS ? distributionOfTimes(ended) : forecast?.runtime;
     const times = ended === null ? null : { ended, running: running.map((r) => r.ranS) };
-    if (anew !== undefined) stages.push({ running, anew, times });
+    if (anew !== undefined) stages.push({ job: one.attempt.job, running, anew, times });
   }
   return { stages, tail: tailOf(stages.flatMap(({ times }) => (times === null ? [] : [times]))) };
 }
@@ -129,16 +143,45 @@ function stragglersOf(
     .filter(({ running }) => (spare -= milliCpuIn(running.attempt.resources)) >= 0);
 }
 
+/** Copies of tasks that are not slow, for jobs that have slots left. */
+class SpareCopies {
+  readonly #byJob: ReadonlyMap<JobId, readonly StageProgress[]>;
+  readonly #of: { readonly snapshot: Snapshot; readonly tail: Tail };
+
+  constructor(stages: readonly StageProgress[], of: { readonly snapshot: Snapshot; readonly tail: Tail }) {
+    this.#byJob = Map.groupBy(stages, ({ job }) => job);
+    this.#of = of;
+  }
+
+  /** Tasks with the fewest attempts first, then by what a copy saves. At most one more copy of each task. */
+  of(job: JobId, except: ReadonlySet<AttemptId>): readonly Straggler[] {
+    const { snapshot, tail } = this.#of;
+    return (this.#byJob.get(job) ?? [])
+      .flatMap(({ running, anew }) => {
+        const oldest = running.filter(
+          ({ running: r }) =>
+            !except.has(r.attempt.id) &&
+            whyNotCopied(r, snapshot) === null &&
+            liveBeside(snapshot, r).every((other) => r.attempt.number < other.attempt.number),
+        );
+        return worthCopying({ running: oldest, anew, beta: tail.beta });
+      })
+      .map((straggler) => ({ straggler, live: liveBeside(snapshot, straggler.running).length }))
+      .filter(({ live }) => live < MOST_ATTEMPTS - 1)
+      .sort((a, b) => a.live - b.live)
+      .map(({ straggler, live }) => ({ ...straggler, attempts: live + 2 }));
+  }
+}
+
+/** Attempts of a task that live at once at most: a fourth one saves little of any tail. */
+const MOST_ATTEMPTS = 3;
+
 /** Something that a job would use slots for. */
 type Wish =
   | { readonly group: PendingGroup; count: number; readonly straggler?: never }
   | { readonly straggler: Straggler; readonly group?: never };
 
-function wishesOf(
-  snapshot: Snapshot,
-  stragglers: readonly Straggler[],
-  copiesFirst: boolean,
-): ReadonlyMap<JobId, Wish[]> {
+function wishesOf(snapshot: Snapshot, stragglers: readonly Straggler[], copiesFirst: boolean): Map<JobId, Wish[]> {
   const wishes = new Map<JobId, Wish[]>();
   const wish = (job: JobId, what: Wish): void => {
     const mine = wishes.get(job);
@@ -155,13 +198,17 @@ function wishesOf(
 
 /** Hands out free slots. */
 class Taking {
-  readonly #wishes: ReadonlyMap<JobId, Wish[]>;
+  readonly #wishes: Map<JobId, Wish[]>;
+  readonly #spare: SpareCopies | null;
+  /** Jobs whose further copies are among the wishes. */
+  readonly #spared = new Set<JobId>();
   #free: number;
   readonly #starts: { group: PendingGroup; count: number }[] = [];
   readonly #copies: Straggler[] = [];
 
-  constructor(wishes: ReadonlyMap<JobId, Wish[]>, free: number) {
+  constructor(wishes: Map<JobId, Wish[]>, spare: SpareCopies | null, free: number) {
     this.#wishes = wishes;
+    this.#spare = spare;
     this.#free = free;
   }
 
@@ -172,11 +219,11 @@ class Taking {
     lines.forEach(({ key }, i) => queue.push(i, key(uses[i] ?? 0)));
     while (queue.length > 0 && this.#free > 0) {
       const i = queue.pop() as number;
-      const { jobs, key } = lines[i] as Line;
+      const { jobs, key, share = 0 } = lines[i] as Line;
       const job = jobs[at[i] ?? 0];
       if (job === undefined) continue;
       const use = uses[i] ?? 0;
-      const taken = this.#turn(job, key(use) === key(use + 1));
+      const taken = this.#turn(job, key(use) === key(use + 1)) ?? this.#further(job, share - use);
       if (taken === null) at[i] = (at[i] ?? 0) + 1;
       else uses[i] = use + taken;
       queue.push(i, key(uses[i] ?? 0));
@@ -193,6 +240,21 @@ class Taking {
       if (taken > 0) return taken;
     }
     return null;
+  }
+
+  /** mCPU of a further copy of one of its tasks; null: there is none, or the share is used up. */
+  #further(job: JobId, left: number): number | null {
+    if (left <= 0 || this.#spare === null) return null;
+    if (!this.#spared.has(job)) {
+      this.#spared.add(job);
+      const copied = new Set(this.#copies.map((c) => c.running.attempt.id));
+      this.#wishes.set(
+        job,
+        this.#spare.of(job, copied).map((straggler) => ({ straggler })),
+      );
+    }
+    const next = this.#wishes.get(job)?.[0]?.straggler;
+    return next === undefined || milliCpuIn(next.running.attempt.resources) > left ? null : this.#turn(job, false);
   }
 
   #copy(straggler: Straggler): number {

@@ -100,7 +100,7 @@ export const PLAN = [
     {
       name: 'hopper',
       about: 'slot by slot to the job that is furthest below its share, which has room for copies of slow tasks',
-      source: 'Hopper, section 3 (algorithms 1 to 3) and 5.2',
+      source: 'Hopper, section 3 (algorithms 1 to 3)',
       asks: { prices: true },
     },
     inTurnPlan(hopper),
@@ -110,7 +110,7 @@ export const PLAN = [
     {
       name: 'srpt-copies',
       about: 'the job with the least work left first, copies of its slow tasks among its tasks',
-      source: 'SRPT with best-effort speculation: Hopper, section 7.1',
+      source: 'ours, after Hopper, section 1',
       asks: { prices: true },
     },
     inTurnPlan(srpt),
@@ -119,8 +119,8 @@ export const PLAN = [
     'plan',
     {
       name: 'fair',
-      about: 'slot by slot to the job that has the fewest, copies of its slow tasks among its tasks',
-      source: 'fair sharing: Hopper, section 7.1',
+      about: 'slot by slot to the job that has the fewest',
+      source: 'fair sharing: baseline of Hopper',
       asks: { prices: true },
     },
     inTurnPlan(fair),

@@ -1,19 +1,28 @@
-/** Copies that have a turn: the plan of the same name leaves room for them (lib/stages/plan/in-turn.ts). */
+/** Copies of slow tasks: those that have a turn, for which the plan of the same name leaves room, or all. */
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { fits } from '../../domain/resources.ts';
 import { liveBeside, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { NamedTarget } from '../../domain/plan.ts';
 import type { Copy, SpeculatePolicy } from '../../policy/contracts.ts';
 import type { Turning } from '../../policy/speculation/turn-taking.ts';
-import { turnsOf } from '../../policy/speculation/turns.ts';
+import { stragglersIn, turnsOf } from '../../policy/speculation/turns.ts';
+import type { CopyRule, Straggler } from '../../policy/speculation/copy-rules.ts';
 
 export const copiesInTurn =
   (turning: Turning): SpeculatePolicy =>
   (context) =>
-    turnsOf(context, turning(context.config)).copies.map(({ running, reason }): Copy => {
-      const to = machineToStart(running, context.snapshot);
-      return { of: running.attempt.id, reason, ...(to === null ? {} : { to }) };
-    });
+    turnsOf(context, turning(context.config)).copies.map((of) => copyOf(of, context.snapshot));
+
+/** Copies of slow tasks wherever the starts of all jobs leave room: best-effort speculation (Hopper, section 1). */
+export const copiesOnRoomLeft =
+  (rule: CopyRule): SpeculatePolicy =>
+  (context) =>
+    stragglersIn(context, rule).map((of) => copyOf(of, context.snapshot));
+
+function copyOf({ running, reason, attempts }: Straggler, snapshot: Snapshot): Copy {
+  const to = machineToStart(running, snapshot);
+  return { of: running.attempt.id, reason, ...(to && { to }), ...(attempts !== undefined && { attempts }) };
+}
 
 /**
  * A machine of a fixed cluster that is not up, where no other has room: it costs nothing more. Others are not bought

@@ -1,6 +1,7 @@
 import { policy } from '../../policy/policy.ts';
-import { fair, hopper, srpt } from '../../policy/speculation/turn-taking.ts';
-import { copiesInTurn } from './in-turn.ts';
+import { late, mantri } from '../../policy/speculation/copy-rules.ts';
+import { hopper, srpt } from '../../policy/speculation/turn-taking.ts';
+import { copiesInTurn, copiesOnRoomLeft } from './in-turn.ts';
 
 /** Running tasks that get a second attempt. */
 export const SPECULATE = [
@@ -8,28 +9,37 @@ export const SPECULATE = [
   policy(
     'speculate',
     {
+      name: 'late',
+      about: 'the slowest quarter of each stage, on a tenth of the slots, on room that nothing else takes',
+      source: 'LATE (OSDI 2008, section 4)',
+    },
+    copiesOnRoomLeft(late),
+  ),
+  policy(
+    'speculate',
+    {
+      name: 'mantri',
+      about: 'tasks that would probably take more than twice as long as a copy, on room that nothing else takes',
+      source: 'Mantri (OSDI 2010, section 5.2)',
+    },
+    copiesOnRoomLeft(mantri),
+  ),
+  policy(
+    'speculate',
+    {
       name: 'hopper',
-      about: 'slow tasks (`copyRule`), where the plan `hopper` has a slot for a copy',
-      source: 'Hopper, sections 3 and 5.2',
+      about: 'slow tasks (`copyRule`), then others, where the plan `hopper` has a slot for a copy',
+      source: 'Hopper, sections 2 and 3',
     },
     copiesInTurn(hopper),
   ),
   policy(
     'speculate',
     {
-      name: 'srpt',
+      name: 'srpt-copies',
       about: 'slow tasks (`copyRule`), a copy being one more task of its job under the plan `srpt-copies`',
-      source: 'best-effort speculation: Hopper, section 2.2',
+      source: 'ours, after Hopper, section 1',
     },
     copiesInTurn(srpt),
-  ),
-  policy(
-    'speculate',
-    {
-      name: 'fair',
-      about: 'slow tasks (`copyRule`), a copy being one more task of its job under the plan `fair`',
-      source: 'best-effort speculation: Hopper, section 2.2',
-    },
-    copiesInTurn(fair),
   ),
 ];

@@ -7,7 +7,13 @@ import { POLICY_KIT } from '../../../lib/stages/kit.ts';
 import { policyList, presetList, presetNamed, withStandIns, type OwnPresets } from '../../../lib/stages/registry.ts';
 
 /** Policies that no shipped preset names: they are there to be mixed in. */
-const MIXED_IN_ONLY = ['estimate jvupredict', 'value sharp-deadline', 'move guard-and-return', 'place binpack-memory'];
+const MIXED_IN_ONLY = [
+  'estimate jvupredict',
+  'value sharp-deadline',
+  'move guard-and-return',
+  'place binpack-memory',
+  'speculate mantri',
+];
 
 function refusal(make: () => unknown): { readonly code: string; readonly text: string } {
   try {

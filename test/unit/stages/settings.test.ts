@@ -35,6 +35,8 @@ interface Reader {
   /** What else the scenario needs, for the setting to matter. */
   readonly shape?: Partial<ScenarioShape>;
   readonly world?: (input: PlanInput) => PlanInput;
+  /** A preset that reads it; absent: ebbtide. */
+  readonly under?: string;
 }
 
 const withRuntime = (input: PlanInput, runtimeS: number): PlanInput => ({
@@ -53,6 +55,15 @@ const alike = (input: PlanInput): PlanInput => ({
     market: { ...input.forecasts.market, correlation: (a, b) => (a.type.family === b.type.family ? 1 : 0) },
   },
 });
+
+/** All that runs is late, in jobs that are there. */
+const slowTasks = (input: PlanInput): PlanInput => {
+  const jobs = input.snapshot.running.map(({ attempt, stage }) =>
+    job({ id: attempt.job, spec: spec({ name: attempt.job, stages: [stage] }) }),
+  );
+  const snapshot = { ...input.snapshot, jobs: new Map(jobs.map((j) => [j.id, j])) };
+  return withRuntime({ ...input, snapshot }, 1);
+};
 
 /** Settings that one policy reads: two values, of which the decision must differ in some scenario. */
 const OF_POLICIES: Readonly<Record<string, Reader>> = {
@@ -75,6 +86,13 @@ const OF_PRESETS: Readonly<Record<string, Reader>> = {
     world: (input) => withRuntime(input, 5),
   },
   bidDeltas: { values: [[], [0.0001, 0.1]] },
+  fairEpsilon: { values: [0, 1], shape: { supply: 0.3 }, under: 'hopper' },
+  copyRule: {
+    values: ['mantri', 'none'],
+    shape: { groups: 2, tasksPerGroup: 1, instances: 12 },
+    world: slowTasks,
+    under: 'hopper',
+  },
 };
 
 const shape: ScenarioShape = { seed: 0, groups: 8, pools: 16, tasksPerGroup: 4, instances: 3, supply: 0.7 };
@@ -107,7 +125,7 @@ async function decided(
   const priced = { ...plain.forecasts.market, interruption: risky };
   const input = (world ?? ((of) => of))({ ...plain, forecasts: { ...plain.forecasts, market: priced } });
   const { plan } = await decide<Solver>({
-    snapshot: { ...input.snapshot, jobs },
+    snapshot: { ...input.snapshot, jobs: new Map([...input.snapshot.jobs, ...jobs]) },
     forecasts: input.forecasts,
     config: settingsUnder('mine', { ...input.config, ...deployed, presets: { mine: preset } }),
     memory: input.memory,
@@ -184,7 +202,8 @@ describe('each setting that a preset may set for all stages', () => {
     'changes a decision: %s',
     async (setting) => {
       const reader = OF_PRESETS[setting] as Reader;
-      const of = (value: unknown): PresetSpec => ({ extends: 'ebbtide', settings: { [setting]: value } });
+      const { under = 'ebbtide' } = reader;
+      const of = (value: unknown): PresetSpec => ({ extends: under, settings: { [setting]: value } });
       expect(await firstDifference(reader, of)).not.toBeNull();
     },
     60_000,
@@ -195,7 +214,7 @@ describe('each setting that a preset may set for all stages', () => {
     async (setting) => {
       const reader = OF_PRESETS[setting] as Reader;
       for (const value of reader.values) {
-        const preset: PresetSpec = { extends: 'ebbtide' };
+        const preset: PresetSpec = { extends: reader.under ?? 'ebbtide' };
         for (let seed = 1; seed <= FEW_SEEDS; seed++) {
           const deployed = await decided(seed, reader, { preset, deployed: { [setting]: value } });
           const set = await decided(seed, reader, { preset: { ...preset, settings: { [setting]: value } } });

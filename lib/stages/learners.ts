@@ -2,6 +2,7 @@
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
 import { latenessLearner } from '../policy/lateness-learner.ts';
+import { samplingRatioLearner } from '../policy/turns/sampling-ratio.ts';
 import { priceDriftLearner } from './price-drift-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
 import { taskAverageLearner } from './estimate/task-average-learner.ts';
@@ -12,4 +13,5 @@ export const LEARNERS = {
   capacity: capacityLearner,
   'price-drift': priceDriftLearner,
   lateness: latenessLearner,
+  'sampling-ratio': samplingRatioLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

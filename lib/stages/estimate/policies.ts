@@ -1,7 +1,7 @@
 import { policy } from '../../policy/policy.ts';
 import { userHint } from './hint.ts';
 import { jvuPredict } from './jvupredict.ts';
-import { jvuPredictTasks, told } from './points.ts';
+import { jvuPredictTasks, pointEstimate, sampled, threeSigma, told } from './points.ts';
 import { recurring } from './recurring.ts';
 
 /** Forecasts of running times. */
@@ -35,6 +35,37 @@ export const ESTIMATE = [
       learners: ['task-averages'],
     },
     jvuPredictTasks,
+  ),
+  policy(
+    'estimate',
+    {
+      name: '3sigma',
+      about: 'one number from the distribution of similar jobs: that of the mean utility, which favours short times',
+      source: '3Sigma: SLearn, section 4.3',
+      learners: ['task-averages'],
+    },
+    threeSigma,
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'point-est',
+      about: 'the median of the same distribution',
+      source: 'Point-Est: SLearn, section 5.1.3',
+      learners: ['task-averages'],
+    },
+    pointEstimate,
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'sampled',
+      about:
+        'the mean of the tasks of the stage that have ended; stages without one as 3sigma, scaled by the first stage',
+      source: 'SLearn, sections 5.1.2 and 6',
+      learners: ['task-averages'],
+    },
+    sampled,
   ),
   policy(
     'estimate',

@@ -1,12 +1,13 @@
 /**
- * Plans that hand out slots in turn (lib/policy/speculation/turns.ts). Room whose turn it is for a copy stays free; the
+ * Plans that hand out slots in turn (lib/policy/turns/turns.ts). Room whose turn it is for a copy stays free; the
  * speculate policy of the same name asks for the copy. Running tasks run to their ends.
  */
+import type { GroupId } from '../../kernel/ids.ts';
 import { milliCpuIn, NO_RESOURCES } from '../../domain/resources.ts';
 import { unsolved } from '../../domain/plan.ts';
-import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
-import type { Turning } from '../../policy/speculation/turn-taking.ts';
-import { turnsOf, type Turns } from '../../policy/speculation/turns.ts';
+import type { Allotment, PlanInput, PlanPolicy } from '../../policy/contracts.ts';
+import type { Turning } from '../../policy/turns/by-job.ts';
+import { turnsOf, type Turns } from '../../policy/turns/turns.ts';
 import { allotmentOf } from './allotment.ts';
 import { Filling, fillInTurn } from './fill.ts';
 import { UNGUARDED } from './options.ts';
@@ -16,10 +17,25 @@ export const inTurnPlan =
   (turning: Turning): PlanPolicy<unknown> =>
   (input: PlanInput) => {
     const problem = problemOf(input, UNGUARDED);
-    const filling = filled(problem, turnsOf(input, turning(input.config)));
-    const selection = filling.selection();
-    return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
+    const turns = turnsOf(input, turning(input.config));
+    const selection = filled(problem, turns).selection();
+    const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
+    return Promise.resolve({ ...allotment, starts: withPilots(allotment.starts, turns) });
   };
+
+/** As many of a group's starts as its pilots are have their role. */
+function withPilots(starts: Allotment['starts'], turns: Turns): Allotment['starts'] {
+  const left = new Map<GroupId, number>();
+  for (const { group, count, pilots } of turns.starts)
+    if (pilots) left.set(group.id, (left.get(group.id) ?? 0) + count);
+  if (left.size === 0) return starts;
+  return starts.flatMap((start) => {
+    const pilots = Math.min(start.count, left.get(start.option.group) ?? 0);
+    left.set(start.option.group, (left.get(start.option.group) ?? 0) - pilots);
+    const parts = [{ ...start, count: pilots, role: 'pilot' } as const, { ...start, count: start.count - pilots }];
+    return parts.filter(({ count }) => count > 0);
+  });
+}
 
 /** First what has a turn; then others, on what those leave that have no place, and not on the room of copies. */
 function filled(problem: Problem, { starts, left }: Turns): Filling {

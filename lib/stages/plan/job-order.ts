@@ -21,12 +21,6 @@ export const fifo: JobRank = ({ submittedMs }) => raw(submittedMs);
 /** Shortest remaining processing time: the job with the least work left (the baseline of Hopper's evaluation). */
 export const shortestLeft: JobRank = ({ leftS }) => leftS;
 
-/**
- * Least attained service: the job that has had the least so far, which needs no estimate. The exponential queues of
- * SLearn's baseline (section 5.1) with a queue for every amount.
- */
-export const leastAttained: JobRank = ({ attainedS }) => attainedS;
-
 export const jobOrderPlan =
   (rank: JobRank): PlanPolicy<unknown> =>
   (input: PlanInput) => {

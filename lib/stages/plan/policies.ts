@@ -1,8 +1,9 @@
-import { policy } from '../../policy/policy.ts';
-import { fair, hopper, srpt } from '../../policy/speculation/turn-taking.ts';
+import { policy, type Policy } from '../../policy/policy.ts';
+import { multiQueue, multiQueueSettings } from '../../policy/turns/multi-queue.ts';
+import { fair, hopper, srpt } from '../../policy/turns/by-job.ts';
 import { byClass } from './by-class.ts';
 import { fcfsPlan } from './fcfs.ts';
-import { fifo, jobOrderPlan, leastAttained, shortestLeft } from './job-order.ts';
+import { fifo, jobOrderPlan, shortestLeft } from './job-order.ts';
 import { greedyPlan } from './greedy.ts';
 import { inTurnPlan } from './in-turn.ts';
 import { milpPlan } from './milp.ts';
@@ -11,7 +12,7 @@ import { uniformProgressPlan } from './uniform-progress.ts';
 import { withoutExchanges } from './without-exchanges.ts';
 
 /** Starts, waits and preemptions, now and in the look-ahead window. */
-export const PLAN = [
+export const PLAN: readonly Policy<'plan'>[] = [
   policy(
     'plan',
     {
@@ -85,16 +86,18 @@ export const PLAN = [
     },
     jobOrderPlan(shortestLeft),
   ),
-  policy(
-    'plan',
-    {
-      name: 'las',
-      about: 'the job that has had the least work done first; needs no estimate',
-      source: 'least attained service: SLearn, section 5.1',
-      asks: { prices: true },
+  {
+    name: 'multi-queue',
+    about: 'queues by the size of jobs, which share the slots by weights; first in, first out in each',
+    source: 'GS: SLearn, section 5.1',
+    settings: multiQueueSettings,
+    learners: ['sampling-ratio'],
+    asks: { prices: true },
+    decide: (settings) => {
+      const taking = multiQueue(multiQueueSettings.parse(settings));
+      return inTurnPlan(() => taking);
     },
-    jobOrderPlan(leastAttained),
-  ),
+  },
   policy(
     'plan',
     {

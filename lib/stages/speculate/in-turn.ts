@@ -4,8 +4,9 @@ import { fits } from '../../domain/resources.ts';
 import { liveBeside, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
 import type { NamedTarget } from '../../domain/plan.ts';
 import type { Copy, SpeculatePolicy } from '../../policy/contracts.ts';
-import type { Turning } from '../../policy/speculation/turn-taking.ts';
-import { stragglersIn, turnsOf } from '../../policy/speculation/turns.ts';
+import type { Turning } from '../../policy/turns/by-job.ts';
+import { stragglersIn } from '../../policy/speculation/stragglers.ts';
+import { turnsOf } from '../../policy/turns/turns.ts';
 import type { CopyRule, Straggler } from '../../policy/speculation/copy-rules.ts';
 
 export const copiesInTurn =

@@ -1,6 +1,6 @@
 import { policy } from '../../policy/policy.ts';
 import { late, mantri } from '../../policy/speculation/copy-rules.ts';
-import { hopper, srpt } from '../../policy/speculation/turn-taking.ts';
+import { hopper, srpt } from '../../policy/turns/by-job.ts';
 import { copiesInTurn, copiesOnRoomLeft } from './in-turn.ts';
 
 /** Running tasks that get a second attempt. */

@@ -47,8 +47,4 @@ describe('jobs in an order', () => {
   it('srpt: the least work left first', async () => {
     expect(await startsUnder('srpt')).toEqual(['first', 'short', 'short', 'long', 'long', 'long']);
   });
-
-  it('las: the least work done first', async () => {
-    expect(await startsUnder('las')).toEqual(['first', 'long', 'short', 'short', 'long', 'long']);
-  });
 });

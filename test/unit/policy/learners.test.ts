@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
+import { samplingRatioLearner } from '../../../lib/policy/turns/sampling-ratio.ts';
 import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { taskAverageLearner } from '../../../lib/stages/estimate/task-average-learner.ts';
@@ -51,7 +52,12 @@ describe('a composition of learners', () => {
   it('tells who learns from what: nothing else need be read to confirm a launch', () => {
     const learners = composeLearners();
     expect(learners.learningFrom('launch-refused')).toEqual([capacityLearner]);
-    expect(learners.learningFrom('attempt-ended')).toEqual([runtimeLearner, taskAverageLearner, latenessLearner]);
+    expect(learners.learningFrom('attempt-ended')).toEqual([
+      runtimeLearner,
+      taskAverageLearner,
+      latenessLearner,
+      samplingRatioLearner,
+    ]);
   });
 
   it('keeps rows as earlier versions wrote them, and restores what it is asked to alone', async () => {

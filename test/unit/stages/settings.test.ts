@@ -35,6 +35,8 @@ interface Reader {
   /** What else the scenario needs, for the setting to matter. */
   readonly shape?: Partial<ScenarioShape>;
   readonly world?: (input: PlanInput) => PlanInput;
+  /** Other settings of its policy, without which it does not matter. */
+  readonly beside?: Readonly<Record<string, unknown>>;
   /** A preset that reads it; absent: ebbtide. */
   readonly under?: string;
 }
@@ -72,6 +74,10 @@ const OF_POLICIES: Readonly<Record<string, Reader>> = {
   'plan milp solverSeconds': { values: [0.1, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverGap': { values: [0, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverMaxOptions': { values: [1, 20_000], shape: { supply: 0.3, gangs: 0.3 } },
+  'plan multi-queue by': { values: ['estimate', 'attained'], shape: { supply: 0.3 } },
+  'plan multi-queue thinLimit': { values: [0, 1000], shape: { supply: 0.3 } },
+  'plan multi-queue ratio': { values: [0.01, 1], shape: { supply: 0.3 }, beside: { by: 'pilots' } },
+  'plan multi-queue firstQueueS': { values: [1, 1e9], shape: { supply: 0.3 } },
   'scale stratus-tributary correlationPenalty': { values: [0, 5], world: alike },
 };
 /** Settings that several stages read, likewise. */
@@ -158,7 +164,7 @@ describe('each setting of each policy', () => {
   );
   const given = ({ stage, name, setting }: (typeof settings)[number], value: unknown): PresetSpec => ({
     extends: 'ebbtide',
-    [stage]: { policy: name, [setting]: value },
+    [stage]: { policy: name, ...readerOf({ stage, name, setting }).beside, [setting]: value },
   });
   const readerOf = ({ stage, name, setting }: (typeof settings)[number]): Reader =>
     OF_POLICIES[`${stage} ${name} ${setting}`] as Reader;

@@ -7,8 +7,8 @@ import type { Job, StageProgress } from '../../domain/job.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import { workOfJobs } from '../job-work.ts';
-import { late, mantri, type CopyRule } from './copy-rules.ts';
-import { sharesOf, type Demand } from './shares.ts';
+import { late, mantri, type CopyRule } from '../speculation/copy-rules.ts';
+import { sharesOf, type Demand } from '../speculation/shares.ts';
 import type { Line, TurnTaking } from './turns.ts';
 
 /** A way of taking turns, with the settings that it reads. */
@@ -25,7 +25,7 @@ export const hopper: Turning = ({ fairEpsilon: epsilon, copyRule }) => ({
     const shares = sharesOf(demands, { beta: tail.beta, slots: all, epsilon });
     return jobs.map((job, i): Line => {
       const share = shares[i] ?? 0;
-      return { jobs: [job.id], key: (mine) => mine - share, share };
+      return { entries: [{ job: job.id }], key: (mine) => mine - share, share };
     });
   },
 });
@@ -40,10 +40,10 @@ export const srpt: Turning = ({ copyRule }) => ({
     const work = workOfJobs(context);
     const leftS = (job: Job): number => work.get(job.id)?.leftS ?? 0;
     const jobs = jobsAtWork(context.snapshot, used).sort((a, b) => leftS(a) - leftS(b) || bySubmission(a, b));
-    const ids = jobs.map((job) => job.id);
+    const entries = jobs.map((job) => ({ job: job.id }));
     return [
-      { jobs: ids, key: () => 0 },
-      { jobs: ids, key: () => 1, share: Infinity },
+      { entries, key: () => 0 },
+      { entries, key: () => 1, share: Infinity },
     ];
   },
 });
@@ -52,11 +52,11 @@ export const srpt: Turning = ({ copyRule }) => ({
 export const fair: Turning = () => ({
   copies: null,
   lines: ({ context: { snapshot }, used }) =>
-    jobsAtWork(snapshot, used).map((job): Line => ({ jobs: [job.id], key: (mine) => mine })),
+    jobsAtWork(snapshot, used).map((job): Line => ({ entries: [{ job: job.id }], key: (mine) => mine })),
 });
 
 /** Jobs with a task that waits or runs, by submission. */
-function jobsAtWork({ groups, jobs }: Snapshot, used: ReadonlyMap<JobId, number>): Job[] {
+export function jobsAtWork({ groups, jobs }: Snapshot, used: ReadonlyMap<JobId, number>): Job[] {
   const ids = new Set([...groups.map((g) => g.job), ...used.keys()]);
   return [...ids].flatMap((id) => jobs.get(id) ?? []).sort(bySubmission);
 }

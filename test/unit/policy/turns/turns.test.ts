@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { groupId, jobId } from '../../../../lib/kernel/ids.ts';
 import { milliCpuIn } from '../../../../lib/domain/resources.ts';
 import type { PendingGroup } from '../../../../lib/domain/snapshot.ts';
-import { turnsOf, type Line, type TurnContext } from '../../../../lib/policy/speculation/turns.ts';
+import { turnsOf, type Line, type TurnContext } from '../../../../lib/policy/turns/turns.ts';
 import { resources, snapshot, stage } from '../../../support/builders.ts';
 import { runs } from '../../../support/properties.ts';
 
@@ -27,8 +27,10 @@ function waiting(groups: readonly { job: string; count: number; cpus: number; ga
 }
 
 const leastUsed = (jobs: readonly string[]): readonly Line[] =>
-  jobs.map((job) => ({ jobs: [jobId(job)], key: (used) => used }));
-const inOrder = (jobs: readonly string[]): readonly Line[] => [{ jobs: jobs.map(jobId), key: () => 0 }];
+  jobs.map((job) => ({ entries: [{ job: jobId(job) }], key: (used) => used }));
+const inOrder = (jobs: readonly string[]): readonly Line[] => [
+  { entries: jobs.map((job) => ({ job: jobId(job) })), key: () => 0 },
+];
 
 const startsOf = (context: TurnContext, lines: readonly Line[]) => {
   const { starts, left } = turnsOf(context, { lines: () => lines, copies: null });

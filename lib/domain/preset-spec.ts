@@ -20,11 +20,11 @@ export const STAGES = [
 ] as const;
 export type StageName = (typeof STAGES)[number];
 
-const NAME = /^[a-z][a-z0-9-]{0,62}$/;
+const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 /** Names of policies and of users' presets. */
 export const policyName = z
   .string()
-  .regex(NAME, 'must be lower-case letters, digits and dashes, a letter first, at most 63');
+  .regex(NAME, 'must be lower-case letters, digits and dashes, no dash first, at most 63');
 
 /** A policy by its name, or with settings of its own beside the name. */
 const policyRef = z.union([policyName, z.looseObject({ policy: policyName })]);

@@ -1,0 +1,127 @@
+/** Jobs as SLearn cuts them from the Google trace (section 4.3), one slot per task, and DAGs made of them (section 6). */
+import { join } from 'node:path';
+import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
+import { openWorkload } from '../../lib/workload/open.ts';
+import type { WorkloadJob } from '../../lib/workload/workload.ts';
+import { benchJob, type BenchStage } from '../cluster/jobs.ts';
+
+export interface SLearnWork {
+  readonly data: string;
+  readonly kind: 'jobs' | 'dags';
+  readonly seed: number;
+  /** Jobs that are run. */
+  readonly jobs: number;
+  readonly slots: number;
+  /** Work of the jobs over what the slots can do in the time of their arrivals. */
+  readonly load: number;
+}
+
+export interface Cut {
+  /** Jobs of the first half of the trace: what is known before. */
+  readonly earlier: readonly WorkloadJob[];
+  readonly jobs: readonly WorkloadJob[];
+}
+
+/** Larger jobs are left out, as they would run in more than one wave (section 4.3, footnote 2). */
+const MOST_TASKS = 150;
+const STAGES = { least: 2, most: 5 };
+
+/** A job of the trace, all of its tasks together. */
+interface Plain {
+  readonly key: string;
+  readonly owner: string;
+  readonly name: string;
+  readonly request: string;
+  readonly atS: number;
+  readonly runtimeS: readonly number[];
+}
+
+const read = new Map<string, Promise<readonly Plain[]>>();
+
+/** Each time the trace is read once per process. */
+function traceOf(data: string): Promise<readonly Plain[]> {
+  let jobs = read.get(data);
+  if (jobs === undefined) read.set(data, (jobs = plainJobs(join(data, 'google-2011', 'task_attempts.csv.gz'))));
+  return jobs;
+}
+
+async function plainJobs(path: string): Promise<readonly Plain[]> {
+  const jobs: Plain[] = [];
+  for await (const { key, submittedS, spec, truth } of (await openWorkload(path, { deadlines: 'none' })).jobs()) {
+    const runtimeS = spec.stages.flatMap((s) => [...(truth.get(s.name)?.runtimeS ?? [])]);
+    if (runtimeS.length > MOST_TASKS) continue;
+    const largest = spec.stages[0]?.resources;
+    const request = `${String(largest?.cpu)}-${String(largest?.memory)}`;
+    jobs.push({ key, owner: spec.owner, name: spec.name, request, atS: submittedS, runtimeS });
+  }
+  return jobs;
+}
+
+/** Jobs drawn from the second half, with equal probability, their arrivals stretched to the load. */
+export async function cutOf({ data, kind, seed, jobs: count, slots, load }: SLearnWork): Promise<Cut> {
+  const all = await traceOf(data);
+  const middleS = (all.at(-1)?.atS ?? 0) / 2;
+  const before = all.filter((j) => j.atS < middleS);
+  const draw = randomStream(seed, `slearn/${kind}`);
+  const drawn = drawnFrom(
+    all.filter((j) => j.atS >= middleS),
+    count,
+    draw,
+  );
+  const dags = kind === 'dags' ? dagsOf(drawn, draw) : drawn.map((of): Dag => ({ ...of, stages: [of.runtimeS] }));
+  const firstS = dags[0]?.atS ?? 0;
+  const spanS = (dags.at(-1)?.atS ?? 0) - firstS;
+  const workS = dags.reduce((sum, d) => sum + d.stages.flat().reduce((a, b) => a + b, 0), 0);
+  const stretch = workS / (load * slots) / Math.max(1, spanS);
+  return {
+    earlier: (kind === 'dags' ? dagsOf(before, draw) : before.map((of): Dag => ({ ...of, stages: [of.runtimeS] }))).map(
+      (of) => jobOf(of, of.atS),
+    ),
+    jobs: dags.map((of) => jobOf(of, (of.atS - firstS) * stretch)),
+  };
+}
+
+interface Dag extends Omit<Plain, 'runtimeS'> {
+  readonly stages: readonly (readonly number[])[];
+}
+
+function jobOf({ key, owner, name, request, stages }: Dag, submittedS: number): WorkloadJob {
+  return benchJob({
+    key,
+    submittedS,
+    stages: stages.map((runtimeS, i): BenchStage => ({
+      name: `s${i}`,
+      ...(i === 0 ? {} : { dependsOn: [`s${i - 1}`] }),
+      runtimeS,
+    })),
+    over: { owner, name, labels: { request } },
+  });
+}
+
+function drawnFrom<T extends { readonly atS: number }>(all: readonly T[], count: number, draw: Uniform): readonly T[] {
+  const rest = [...all];
+  const drawn: T[] = [];
+  while (drawn.length < count && rest.length > 0) {
+    const i = Math.floor(draw() * rest.length);
+    drawn.push(rest[i] as T);
+    rest[i] = rest.at(-1) as T;
+    rest.pop();
+  }
+  return drawn.sort((a, b) => a.atS - b.atS);
+}
+
+/** Jobs of one user and name in a row become stages of one job, two to five of them. */
+function dagsOf(jobs: readonly Plain[], draw: Uniform): readonly Dag[] {
+  const dags: Dag[] = [];
+  for (const [, alike] of Map.groupBy(jobs, (j) => `${j.owner} ${j.name}`)) {
+    for (let at = 0; at < alike.length;) {
+      const length = STAGES.least + Math.floor(draw() * (STAGES.most - STAGES.least + 1));
+      const part = alike.slice(at, at + length);
+      at += length;
+      const [first] = part;
+      if (first !== undefined && part.length >= STAGES.least)
+        dags.push({ ...first, stages: part.map((j) => j.runtimeS) });
+    }
+  }
+  return dags.sort((a, b) => a.atS - b.atS);
+}

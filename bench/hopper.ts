@@ -11,16 +11,13 @@
  * Mean completion times are ratios of sums over all jobs, with 95 % intervals by resampling seeds. Seeds 1 to 5 are for
  * tuning (`--part tune`), seeds 101 to 105 are reported.
  *
- * Writes bench/results/hopper.json (`--part tune`: out/hopper-tune.json), and a page with charts, out/hopper.html.
+ * Writes bench/results/clusters/hopper.json (`--part tune`: out/hopper-tune.json), and a page, out/hopper.html.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { answerOf, type Answer, type Order } from './hopper/order.ts';
-import { hopperPage } from './hopper/page.ts';
-import { hopperRecord, type HopperRecord } from './hopper/record.ts';
-import { cellsOf, COLUMNS, tablesOf } from './hopper/table.ts';
-import { aligned } from './cluster/text.ts';
-import { keep, kept, partOf } from './cluster/results.ts';
+import { figuresOf, tablesOf } from './hopper/table.ts';
+import { drawAgain, keep, partOf, pathOf } from './cluster/results.ts';
 import { machine } from './figures.ts';
 import { answerOrders, inProcesses } from './processes.ts';
 import { stamp } from './record.ts';
@@ -67,20 +64,20 @@ async function main(): Promise<void> {
     console.error(`${done} of ${orders.length}: ${preset}, beta ${beta}, load ${load}, seed ${seed}: ${took}`);
   });
   const command = `npm run bench:hopper${part === 'tune' ? ' -- --part tune' : ''}`;
-  const record: HopperRecord = { command, part, ...stamp(), tables: tablesOf(answers, options.presets.split(',')) };
-  for (const { load, beta, jobs, rows } of record.tables) {
-    console.log(`\nload ${load}, beta ${beta ?? 'all'}: ${jobs} jobs`);
-    console.log(aligned([COLUMNS, ...rows.map(cellsOf)]).join('\n'));
-  }
-  await keep(hopperRecord.parse(record), { path: pathOf(part), html: options.html, draw: hopperPage });
+  const tables = tablesOf(answers, options.presets.split(','));
+  const record = { title: TITLE, about: ABOUT, command, part, ...stamp(), figures: figuresOf(answers), tables };
+  await keep(record, files);
   console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
 }
 
-const pathOf = (part: string): string =>
-  options.json ?? (part === 'report' ? 'bench/results/hopper.json' : 'out/hopper-tune.json');
+const TITLE = 'Hopper and its rivals';
+const ABOUT =
+  'Jobs of one to three phases of 2 to 600 tasks on 50 machines of 4 slots. Every attempt takes a minute on average, from a Pareto distribution of index beta. Load: demand of all tasks without copies over the slots. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. Wasted: part of the slot time whose results were thrown away. `hopper-unfair` is `hopper` with epsilon 1, `srpt-copies` is ours.';
+const files = {
+  path: options.json ?? pathOf('hopper', partOf(options.part)),
+  html: options.html,
+};
 
 if (options.worker) answerOrders(answerOf);
-else if (options.draw) {
-  const path = pathOf(partOf(options.part));
-  await keep(kept(path, hopperRecord), { path, html: options.html, draw: hopperPage });
-} else await main();
+else if (options.draw) await drawAgain(files);
+else await main();

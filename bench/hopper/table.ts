@@ -1,60 +1,10 @@
-/** Runs as rows of tables: one for each load and beta, and one for each load. */
+/** Runs as tables: one for each load and beta, and one for each load. */
 import { percentile } from '../figures.ts';
-import { clusterRatio } from '../intervals.ts';
-import { recorded, shown, type EstimateRecord } from '../cluster/results.ts';
+import { jctRatio, shown, type EstimateRecord } from '../cluster/results.ts';
+import type { Figure, Plot, Table } from '../cluster/record.ts';
 import type { Answer } from './order.ts';
-import type { Row, Table } from './record.ts';
 
-export function tablesOf(answers: readonly Answer[], presets: readonly string[]): Table[] {
-  return [...Map.groupBy(answers, (a) => a.load)].flatMap(([load, ofLoad]) => {
-    const betas = [...Map.groupBy(ofLoad, (a) => a.beta)].sort(([a], [b]) => a - b);
-    return [
-      ...betas.map(([beta, of]) => tableOf(of, { load, beta, presets })),
-      tableOf(ofLoad, { load, beta: null, presets }),
-    ];
-  });
-}
-
-function tableOf(
-  answers: readonly Answer[],
-  { presets, ...of }: Pick<Table, 'load' | 'beta'> & { readonly presets: readonly string[] },
-): Table {
-  const by = (preset: string): readonly Answer[] => answers.filter((a) => a.preset === preset);
-  const rows = presets.map((preset): Row => {
-    const mine = by(preset);
-    const times = mine.flatMap((a) => Object.values(a.figures.jctS));
-    const sum = (figure: (a: Answer) => number): number => mine.reduce((n, a) => n + figure(a), 0);
-    const attempts = sum((a) => a.figures.attempts);
-    const copies = sum((a) => a.figures.copies);
-    return {
-      preset,
-      meanS: times.reduce((a, b) => a + b, 0) / Math.max(1, times.length),
-      toSpeculation: ratio(mine, by('srpt-speculation')),
-      toHopper: ratio(mine, by('hopper-unfair')),
-      p50S: percentile(times, 0.5),
-      p95S: percentile(times, 0.95),
-      copies: copies / Math.max(1, attempts - copies),
-      superseded: sum((a) => a.figures.superseded) / Math.max(1, mine.length),
-      undone: sum((a) => a.figures.undone),
-    };
-  });
-  return { ...of, jobs: by(presets[0] ?? '').reduce((n, a) => n + Object.keys(a.figures.jctS).length, 0), rows };
-}
-
-/** Over the jobs that both have done; seeds are drawn again as a whole. */
-function ratio(over: readonly Answer[], under: readonly Answer[]): EstimateRecord | null {
-  const unit = ({ seed, beta }: Answer): string => `${seed} ${beta}`;
-  const base = new Map(under.map((a) => [unit(a), a.figures.jctS]));
-  const pairs = over.flatMap((a) => {
-    const jctS = base.get(unit(a)) ?? {};
-    const both = Object.entries(a.figures.jctS).filter(([key]) => key in jctS);
-    const sum = (of: (key: string, s: number) => number): number => both.reduce((n, [key, s]) => n + of(key, s), 0);
-    return both.length === 0 ? [] : [{ cluster: a.seed, over: sum((_, s) => s), under: sum((key) => jctS[key] ?? 0) }];
-  });
-  return pairs.length === 0 ? null : recorded(clusterRatio(pairs));
-}
-
-export const COLUMNS = [
+const COLUMNS = [
   'preset',
   'mean s',
   '/ srpt-speculation',
@@ -66,14 +16,86 @@ export const COLUMNS = [
   'undone',
 ];
 
-export const cellsOf = (r: Row): readonly string[] => [
-  r.preset,
-  r.meanS.toFixed(1),
-  shown(r.toSpeculation),
-  shown(r.toHopper),
-  r.p50S.toFixed(0),
-  r.p95S.toFixed(0),
-  r.copies.toFixed(2),
-  `${(100 * r.superseded).toFixed(1)} %`,
-  String(r.undone),
-];
+type By = (preset: string) => readonly Answer[];
+const byPreset =
+  (answers: readonly Answer[]): By =>
+  (preset) =>
+    answers.filter((a) => a.preset === preset);
+
+const ratio = (by: By, over: string, under: string): EstimateRecord | null => {
+  const ran = (preset: string) =>
+    by(preset).map(({ seed, beta, figures }) => ({ world: `${seed} ${beta}`, cluster: seed, figures }));
+  return jctRatio(ran(over), ran(under));
+};
+
+const timesOf = (of: readonly Answer[]): readonly number[] => of.flatMap((a) => Object.values(a.figures.jctS));
+const meanOf = (of: readonly number[]): number => of.reduce((a, b) => a + b, 0) / Math.max(1, of.length);
+
+export function tablesOf(answers: readonly Answer[], presets: readonly string[]): Table[] {
+  return [...Map.groupBy(answers, (a) => a.load)].flatMap(([load, ofLoad]) => {
+    const betas = [...Map.groupBy(ofLoad, (a) => a.beta)].sort(([a], [b]) => a - b);
+    const all = tableOf(ofLoad, presets, `Load ${load}, all tails`);
+    return [
+      { ...all, isMain: true, plot: plotOf(betas, presets) },
+      ...betas.map(([beta, of]) => tableOf(of, presets, `Load ${load}, beta ${beta}`)),
+    ];
+  });
+}
+
+function tableOf(answers: readonly Answer[], presets: readonly string[], title: string): Table {
+  const by = byPreset(answers);
+  const rows = presets.map((preset) => {
+    const mine = by(preset);
+    const times = timesOf(mine);
+    const sum = (figure: (a: Answer) => number): number => mine.reduce((n, a) => n + figure(a), 0);
+    const copies = sum((a) => a.figures.copies);
+    return [
+      preset,
+      meanOf(times).toFixed(1),
+      shown(ratio(by, preset, 'srpt-speculation')),
+      shown(ratio(by, preset, 'hopper-unfair')),
+      percentile(times, 0.5).toFixed(0),
+      percentile(times, 0.95).toFixed(0),
+      (copies / Math.max(1, sum((a) => a.figures.attempts) - copies)).toFixed(2),
+      `${((100 * sum((a) => a.figures.superseded)) / Math.max(1, mine.length)).toFixed(1)} %`,
+      String(sum((a) => a.figures.undone)),
+    ];
+  });
+  return { title, note: `${timesOf(by(presets[0] ?? '')).length} jobs`, columns: COLUMNS, rows, isMain: false };
+}
+
+const plotOf = (betas: readonly (readonly [number, readonly Answer[]])[], presets: readonly string[]): Plot => ({
+  title: 'Mean completion time, seconds',
+  xName: 'beta',
+  x: betas.map(([beta]) => String(beta)),
+  isLog: true,
+  series: presets.map((name) => ({
+    name,
+    values: betas.map(([, of]) => Math.round(10 * meanOf(timesOf(byPreset(of)(name)))) / 10),
+  })),
+});
+
+/** Targets: at least 20 % less than SRPT with best-effort speculation, and what fairness costs of that. */
+export function figuresOf(answers: readonly Answer[]): Figure[] {
+  return [...Map.groupBy(answers, (a) => a.load)].flatMap(([load, of]) => {
+    const by = byPreset(of);
+    const gain = ratio(by, 'hopper', 'srpt-speculation');
+    const unfair = ratio(by, 'hopper-unfair', 'srpt-speculation');
+    if (gain === null || unfair === null) return [];
+    const cost = (gain.value - unfair.value) / Math.max(1e-9, 1 - unfair.value);
+    return [
+      {
+        what: `mean completion time of hopper over that of SRPT with best-effort speculation, load ${load}`,
+        reach: '<= 0.8',
+        seen: shown(gain),
+        met: gain.value <= 0.8,
+      },
+      {
+        what: `part of the gain that fairness with epsilon 0.1 costs, load ${load}`,
+        reach: '<= 10 %',
+        seen: `${(100 * cost).toFixed(1)} %`,
+        met: cost <= 0.1,
+      },
+    ];
+  });
+}

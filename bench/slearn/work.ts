@@ -1,5 +1,7 @@
-/** Jobs as SLearn cuts them from the Google trace (section 4.3), one slot per task, and DAGs made of them (section 6). */
+/** Jobs as SLearn cuts them from the Google trace (section 4.3), a slot per task, and DAGs made of them (section 6). */
 import { join } from 'node:path';
+import { raw } from '../../lib/kernel/units.ts';
+import { milliCpuIn } from '../../lib/domain/resources.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { openWorkload } from '../../lib/workload/open.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
@@ -50,8 +52,7 @@ async function plainJobs(path: string): Promise<readonly Plain[]> {
   for await (const { key, submittedS, spec, truth } of (await openWorkload(path, { deadlines: 'none' })).jobs()) {
     const runtimeS = spec.stages.flatMap((s) => [...(truth.get(s.name)?.runtimeS ?? [])]);
     if (runtimeS.length > MOST_TASKS) continue;
-    const largest = spec.stages[0]?.resources;
-    const request = `${String(largest?.cpu)}-${String(largest?.memory)}`;
+    const request = spec.stages.map(({ resources: r }) => `${milliCpuIn(r)}-${raw(r.memory)}`)[0] ?? '';
     jobs.push({ key, owner: spec.owner, name: spec.name, request, atS: submittedS, runtimeS });
   }
   return jobs;

@@ -9,6 +9,7 @@ import {
   type GroundRecord,
 } from '../../bench/record.ts';
 import { stratusRecord, type SweepRow } from '../../bench/stratus/record.ts';
+import { comparison, type Comparison } from '../../bench/cluster/record.ts';
 import { publish } from './page.ts';
 
 /** The table of bench/default.ts, which is no group of figures. */
@@ -178,6 +179,28 @@ ${parts.join('\n')}
 `;
 }
 
+/** Comparisons of presets on clusters. */
+const clusters = new URL('clusters/', folder);
+const comparisons = readdirSync(clusters)
+  .sort()
+  .map((file) => comparison.parse(JSON.parse(readFileSync(new URL(file, clusters), 'utf8'))));
+
+function comparisonSection({ title, about, command, when, commit, figures, tables }: Comparison): string {
+  const targets = [
+    ['figure', 'to reach', 'seen'],
+    ['---', '---', '---'],
+    ...figures.map((f) => [f.what, f.reach, `${f.seen}<br>${f.met ? 'reached' : '**missed**'}`]),
+  ];
+  const parts = tables
+    .filter((t) => t.isMain)
+    .map((t) => `**${t.title}**: ${t.note}\n\n${tableOf([t.columns, t.columns.map(() => '---'), ...t.rows])}\n`);
+  return `## ${title}
+
+${about} Measured ${when}, ${commit}: \`${command}\`, which draws a page with charts as well.
+
+${figures.length === 0 ? '' : `${tableOf(targets)}\n\n`}${parts.join('\n')}`;
+}
+
 const anchorOf = (title: string): string => title.toLowerCase().replaceAll(' ', '-');
 const groups = readdirSync(folder)
   .filter((file) => file.endsWith('.json') && file !== DEFAULT_FILE && file !== STRATUS_FILE)
@@ -190,6 +213,14 @@ const missed = groups.flatMap(({ title, figures }) =>
       const cells = [`[${title}](#${anchorOf(title)})`, what, withUnit(reach ?? '-', unit), withUnit(seen, unit)];
       return `| ${cells.map(cell).join(' | ')} |`;
     }),
+);
+
+const missedOnClusters = comparisons.flatMap(({ title, figures }) =>
+  figures
+    .filter(({ met }) => !met)
+    .map(
+      ({ what, reach, seen }) => `| ${[`[${title}](#${anchorOf(title)})`, what, reach, seen].map(cell).join(' | ')} |`,
+    ),
 );
 
 const judged = grounds();
@@ -212,8 +243,8 @@ history. _Measured_ names the day, the commit that recorded it, and the command 
 
 | group | figure | to reach | seen |
 | --- | --- | --- | --- |
-${[...lost, ...missed].join('\n')}
+${[...lost, ...missed, ...missedOnClusters].join('\n')}
 
 ${judged.length === 0 ? '' : `${defaultSection(judged)}\n`}${stratusSection()}
-${groups.map(section).join('\n')}`,
+${comparisons.map(comparisonSection).join('\n')}${groups.map(section).join('\n')}`,
 );

@@ -33,6 +33,8 @@ interface Plain {
   readonly key: string;
   readonly owner: string;
   readonly name: string;
+  /** Logical name. */
+  readonly program: string;
   readonly request: string;
   readonly atS: number;
   readonly runtimeS: readonly number[];
@@ -53,31 +55,42 @@ async function plainJobs(path: string): Promise<readonly Plain[]> {
     const runtimeS = spec.stages.flatMap((s) => [...(truth.get(s.name)?.runtimeS ?? [])]);
     if (runtimeS.length > MOST_TASKS) continue;
     const request = spec.stages.map(({ resources: r }) => `${milliCpuIn(r)}-${raw(r.memory)}`)[0] ?? '';
-    jobs.push({ key, owner: spec.owner, name: spec.name, request, atS: submittedS, runtimeS });
+    jobs.push({
+      key,
+      owner: spec.owner,
+      name: spec.name,
+      program: spec.stages[0]?.command[0] ?? '',
+      request,
+      atS: submittedS,
+      runtimeS,
+    });
   }
   return jobs;
+}
+
+/** All jobs of the trace, one stage each, at their own times. `half`: index of the first job of the second half. */
+export async function allJobs(data: string): Promise<{ readonly jobs: readonly WorkloadJob[]; readonly half: number }> {
+  const all = await traceOf(data);
+  const middleS = (all.at(-1)?.atS ?? 0) / 2;
+  const jobs = all.map((of) => jobOf({ ...of, stages: [of.runtimeS] }, of.atS));
+  return { jobs, half: all.findIndex((j) => j.atS >= middleS) };
 }
 
 /** Jobs drawn from the second half, with equal probability, their arrivals stretched to the load. */
 export async function cutOf({ data, kind, seed, jobs: count, slots, load }: SLearnWork): Promise<Cut> {
   const all = await traceOf(data);
   const middleS = (all.at(-1)?.atS ?? 0) / 2;
-  const before = all.filter((j) => j.atS < middleS);
   const draw = randomStream(seed, `slearn/${kind}`);
-  const drawn = drawnFrom(
-    all.filter((j) => j.atS >= middleS),
-    count,
-    draw,
-  );
-  const dags = kind === 'dags' ? dagsOf(drawn, draw) : drawn.map((of): Dag => ({ ...of, stages: [of.runtimeS] }));
+  const made = (jobs: readonly Plain[]): readonly Dag[] =>
+    kind === 'dags' ? dagsOf(jobs, draw) : jobs.map((of): Dag => ({ ...of, stages: [of.runtimeS] }));
+  const before = made(all.filter((j) => j.atS < middleS));
+  const dags = drawnFrom(made(all.filter((j) => j.atS >= middleS)), count, draw);
   const firstS = dags[0]?.atS ?? 0;
   const spanS = (dags.at(-1)?.atS ?? 0) - firstS;
   const workS = dags.reduce((sum, d) => sum + d.stages.flat().reduce((a, b) => a + b, 0), 0);
   const stretch = workS / (load * slots) / Math.max(1, spanS);
   return {
-    earlier: (kind === 'dags' ? dagsOf(before, draw) : before.map((of): Dag => ({ ...of, stages: [of.runtimeS] }))).map(
-      (of) => jobOf(of, of.atS),
-    ),
+    earlier: before.map((of) => jobOf(of, of.atS)),
     jobs: dags.map((of) => jobOf(of, (of.atS - firstS) * stretch)),
   };
 }
@@ -86,7 +99,7 @@ interface Dag extends Omit<Plain, 'runtimeS'> {
   readonly stages: readonly (readonly number[])[];
 }
 
-function jobOf({ key, owner, name, request, stages }: Dag, submittedS: number): WorkloadJob {
+function jobOf({ key, owner, name, program, request, stages }: Dag, submittedS: number): WorkloadJob {
   return benchJob({
     key,
     submittedS,
@@ -94,6 +107,7 @@ function jobOf({ key, owner, name, request, stages }: Dag, submittedS: number): 
       name: `s${i}`,
       ...(i === 0 ? {} : { dependsOn: [`s${i - 1}`] }),
       runtimeS,
+      over: { command: [program] },
     })),
     over: { owner, name, labels: { request } },
   });
@@ -114,7 +128,7 @@ function drawnFrom<T extends { readonly atS: number }>(all: readonly T[], count:
 /** Jobs of one user and name in a row become stages of one job, two to five of them. */
 function dagsOf(jobs: readonly Plain[], draw: Uniform): readonly Dag[] {
   const dags: Dag[] = [];
-  for (const [, alike] of Map.groupBy(jobs, (j) => `${j.owner} ${j.name}`)) {
+  for (const [, alike] of Map.groupBy(jobs, (j) => `${j.owner} ${j.program}`)) {
     for (let at = 0; at < alike.length;) {
       const length = STAGES.least + Math.floor(draw() * (STAGES.most - STAGES.least + 1));
       const part = alike.slice(at, at + length);

@@ -153,6 +153,12 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     extends: '3sigma',
     estimate: 'point-est',
   },
+  'srpt-fused': {
+    about: 'srpt with estimates from earlier jobs and from the tasks of the job that have ended',
+    source: 'ours, after SLearn, section 7, and 3Sigma',
+    extends: 'srpt',
+    estimate: 'fused',
+  },
   'srpt-speculation': {
     about: 'srpt; slow tasks are copied on room that no job takes',
     source: 'SRPT with best-effort speculation: baseline of Hopper (section 1)',

@@ -25,6 +25,7 @@ const SHIPPED = [
   '3sigma',
   '3sigma-tl',
   'point-est',
+  'srpt-fused',
   'hopper',
   'srpt-speculation',
   'fair-speculation',

@@ -16,7 +16,7 @@ import { priorDistribution } from './prior.ts';
 import { forecastStages } from './stage-forecasts.ts';
 import { taskAverageLearner } from './task-average-learner.ts';
 
-const LEAST_S = seconds(0.001);
+export const LEAST_S = seconds(0.001);
 
 /** Points of forecasts and stages, so that one record stays the same from cycle to cycle. */
 class Points {
@@ -71,7 +71,7 @@ class Points {
   }
 }
 
-const POINTS = slot(() => new Points());
+export const POINTS = slot(() => new Points());
 
 /** The user's `expectedRuntime` as it is; a middling running time without one. */
 export const told: EstimatePolicy = ({ snapshot, memory }) => {
@@ -118,7 +118,7 @@ export const threeSigma = fromHistory(utilityEqual);
 /** The median of the same distribution: Point-Est (SLearn, section 5.1.3). */
 export const pointEstimate = fromHistory((runtime) => quantile(runtime, 0.5));
 
-function utilityEqual({ atS, weight }: Distribution): Seconds {
+export function utilityEqual({ atS, weight }: Distribution): Seconds {
   let utility = 0;
   for (let i = 0; i < atS.length; i++) utility += (weight[i] ?? 0) / Math.max(atS[i] ?? 0, raw(LEAST_S)) ** 2;
   return seconds(utility ** -0.5);

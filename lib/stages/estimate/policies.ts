@@ -1,4 +1,5 @@
 import { policy } from '../../policy/policy.ts';
+import { fused } from './fused.ts';
 import { userHint } from './hint.ts';
 import { jvuPredict } from './jvupredict.ts';
 import { jvuPredictTasks, pointEstimate, sampled, threeSigma, told } from './points.ts';
@@ -66,6 +67,16 @@ export const ESTIMATE = [
       learners: ['task-averages'],
     },
     sampled,
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'fused',
+      about: 'the distribution of similar jobs, updated by the tasks of the stage that have ended',
+      source: 'ours, after SLearn, section 7, and 3Sigma',
+      learners: ['task-averages'],
+    },
+    fused,
   ),
   policy(
     'estimate',

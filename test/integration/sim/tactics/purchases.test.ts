@@ -53,6 +53,7 @@ describeTactic({
     '3sigma',
     '3sigma-tl',
     'point-est',
+    'srpt-fused',
     'hopper',
     'srpt-speculation',
     'fair-speculation',

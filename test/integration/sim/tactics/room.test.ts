@@ -78,6 +78,7 @@ describeTactic({
     '3sigma',
     '3sigma-tl',
     'point-est',
+    'srpt-fused',
     'hopper',
     'srpt-speculation',
     'fair-speculation',

@@ -1,0 +1,112 @@
+/**
+ * SLearn, 3Sigma and the others of SLearn's evaluation, on jobs and DAGs of the Google trace of 2011.
+ *   npm run bench:slearn -- [--part report|tune] [--kinds jobs,dags] [--seeds N] [--jobs 1250] [--load 1]
+ *   [--presets a,b] [--procs 2] [--json FILE] [--html FILE] [--draw]
+ * needs EBB_DATA_DIR (default ../shared/data) with google-2011.
+ *
+ * Jobs: those of at most 150 tasks, a slot per task. Earlier jobs are those of the first half of the trace (9.8 hours;
+ * the paper has half a month); 1250 jobs are drawn from the second half and their arrivals stretched to the load, on
+ * 150 slots (section 4.3). All presets go on learning while they run. DAGs: jobs of one user and name in a row as two
+ * to five stages (section 6).
+ *
+ * Errors: of the wide jobs of the second half, one by one in the order of arrival; a job counts for one part by the
+ * hash of its key. Mean completion times are ratios of sums over all jobs, with 95 % intervals by resampling seeds.
+ * Seeds 1 to 3 are for tuning (`--part tune`), seeds 101 to 103 are reported.
+ *
+ * Writes bench/results/clusters/slearn.json (`--part tune`: out/slearn-tune.json), and a page, out/slearn.html.
+ */
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { hash32 } from '../lib/kernel/random.ts';
+import { drawAgain, keep, partOf, pathOf } from './cluster/results.ts';
+import { machine } from './figures.ts';
+import { answerOrders, inProcesses } from './processes.ts';
+import { stamp } from './record.ts';
+import { errorsOf } from './slearn/accuracy.ts';
+import { answerOf, type Answer, type Order } from './slearn/order.ts';
+import { errorTable, figuresOf, tablesOf } from './slearn/table.ts';
+import { allJobs, type SLearnWork } from './slearn/work.ts';
+
+const PRESETS = [
+  'slearn',
+  '3sigma',
+  '3sigma-tl',
+  'point-est',
+  'las',
+  'fifo',
+  'oracle',
+  'srpt',
+  'srpt-fused',
+  'srpt-oracle',
+];
+const SLOTS = 150;
+
+const { values: options } = parseArgs({
+  options: {
+    part: { type: 'string', default: 'report' },
+    kinds: { type: 'string', default: 'jobs,dags' },
+    seeds: { type: 'string', default: '3' },
+    jobs: { type: 'string', default: '1250' },
+    load: { type: 'string', default: '1' },
+    presets: { type: 'string', default: PRESETS.join(',') },
+    procs: { type: 'string', default: '2' },
+    json: { type: 'string' },
+    html: { type: 'string', default: 'out/slearn.html' },
+    draw: { type: 'boolean', default: false },
+    worker: { type: 'boolean', default: false },
+  },
+});
+const data = process.env['EBB_DATA_DIR'] ?? '../shared/data';
+
+function kindOf(text: string): SLearnWork['kind'] {
+  if (text === 'jobs' || text === 'dags') return text;
+  throw new Error(`--kinds takes jobs and dags; got ${text}`);
+}
+
+function ordersOf(first: number): readonly Order[] {
+  const seeds = Array.from({ length: Number(options.seeds) }, (_, i) => first + i);
+  const of = { data, slots: SLOTS, jobs: Number(options.jobs), load: Number(options.load) };
+  return options.kinds
+    .split(',')
+    .flatMap((kind) =>
+      seeds.flatMap((seed) =>
+        options.presets.split(',').map((preset): Order => ({ ...of, kind: kindOf(kind), seed, preset })),
+      ),
+    );
+}
+
+async function main(): Promise<void> {
+  const began = performance.now();
+  const part = partOf(options.part);
+  console.log(machine());
+  const orders = ordersOf(part === 'report' ? 101 : 1);
+  const crew = { script: fileURLToPath(import.meta.url), procs: Number(options.procs) };
+  const answers = await inProcesses<Order, Answer>(crew, orders, ({ preset, kind, seed, figures }, done) => {
+    console.error(`${done} of ${orders.length}: ${preset}, ${kind}, seed ${seed}: ${figures.tookS.toFixed(1)} s`);
+  });
+  const { jobs, half } = await allJobs(data);
+  const fromS = jobs[half]?.submittedS ?? 0;
+  const mine = part === 'report' ? 1 : 0;
+  const errors = errorsOf(jobs, (j) => j.submittedS >= fromS && hash32(j.key) % 2 === mine, 1);
+  await keep(
+    {
+      title: 'SLearn and its rivals',
+      about: ABOUT,
+      command: `npm run bench:slearn${part === 'tune' ? ' -- --part tune' : ''}`,
+      part,
+      ...stamp(),
+      figures: figuresOf(answers, errors),
+      tables: [errorTable(errors), ...tablesOf(answers, options.presets.split(','))],
+    },
+    files,
+  );
+  console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
+}
+
+const ABOUT =
+  'Jobs of the Google trace of 2011 of at most 150 tasks, a slot each, on 150 slots at a load of 1; the first 9.8 hours are known, jobs of the next 9.8 are run, and all presets go on learning. DAGs: jobs of one user and name as two to five stages. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. `oracle` and `srpt-oracle` are `3sigma` and `srpt` that are told the mean of each stage. `srpt-fused` is ours.';
+const files = { path: options.json ?? pathOf('slearn', partOf(options.part)), html: options.html };
+
+if (options.worker) answerOrders(answerOf);
+else if (options.draw) await drawAgain(files);
+else await main();

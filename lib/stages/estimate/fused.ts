@@ -75,7 +75,7 @@ const componentsOf = (
 /** Variance of the mean of the ended tasks about the mean of all, for each spread that tasks of a job may have. */
 function spreadsOf(ended: RunningTimes, tasks: number): readonly { variance: number; logWeight: number }[] {
   const { count } = ended;
-  const mean = raw(meanTime(ended));
+  const mean = Math.max(raw(meanTime(ended)), raw(LEAST_S));
   let squares = 0;
   for (const [s, n] of binsOf(ended)) squares += n * (raw(s) / mean - 1) ** 2;
   const left = Math.max(0, 1 - count / Math.max(count, tasks));

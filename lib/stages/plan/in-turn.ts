@@ -11,12 +11,12 @@ import { turnsOf, type Turns } from '../../policy/turns/turns.ts';
 import { allotmentOf } from './allotment.ts';
 import { Filling, fillInTurn } from './fill.ts';
 import { UNGUARDED } from './options.ts';
-import { problemOf, type Problem } from './problem.ts';
+import { nowAlone, problemOf, type Problem } from './problem.ts';
 
 export const inTurnPlan =
   (turning: Turning): PlanPolicy<unknown> =>
   (input: PlanInput) => {
-    const problem = problemOf(input, UNGUARDED);
+    const problem = problemOf(nowAlone(input), UNGUARDED);
     const turns = turnsOf(input, turning(input.config));
     const selection = filled(problem, turns).selection();
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));

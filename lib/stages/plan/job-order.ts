@@ -10,7 +10,7 @@ import { workOfJobs, type JobWork } from '../../policy/job-work.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
 import { UNGUARDED } from './options.ts';
-import { problemOf, type Problem } from './problem.ts';
+import { nowAlone, problemOf, type Problem } from './problem.ts';
 
 /** The lowest comes first; ties by submission. */
 export type JobRank = (work: JobWork) => number;
@@ -24,7 +24,7 @@ export const shortestLeft: JobRank = ({ leftS }) => leftS;
 export const jobOrderPlan =
   (rank: JobRank): PlanPolicy<unknown> =>
   (input: PlanInput) => {
-    const problem = problemOf(input, UNGUARDED);
+    const problem = problemOf(nowAlone(input), UNGUARDED);
     const selection = fill(problem, byJob(problem, input, rank), { preemptFor: 'nobody' });
     return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
   };

@@ -69,6 +69,12 @@ export interface Problem {
   readonly moves: readonly Move[];
 }
 
+/** The input of a plan that starts what it can now and plans nothing later: no other slots are worked out. */
+export const nowAlone = (input: PlanInput): PlanInput => ({
+  ...input,
+  config: { ...input.config, lookAheadSlots: 1 },
+});
+
 /** Room for the moves that were proposed is kept before anything else gets some. */
 export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Problem {
   const { moves = [] } = input;

@@ -13,7 +13,7 @@ import { withOffers, type GroupOffers, type PlanInput, type PlanPolicy } from '.
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
 import { firstComeFirstServed } from './order.ts';
-import { problemOf } from './problem.ts';
+import { nowAlone, problemOf } from './problem.ts';
 
 /** Answer for a task, with a reason for people. */
 export interface Choice {
@@ -48,8 +48,7 @@ export function strategyPlan(strategy: Strategy): PlanPolicy<unknown> {
       offers.set(group.id, withOffers(all, suited));
     }
     // Nothing is put off to a later slot, so only starts of this cycle matter.
-    const config = { ...input.config, lookAheadSlots: 1 };
-    const problem = problemOf({ ...input, offers, config });
+    const problem = problemOf(nowAlone({ ...input, offers }));
     const selection = fill(problem, firstComeFirstServed(problem), { preemptFor: 'deadlines' });
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, waits: allotment.waits.map((wait) => told(wait, waiting)) });

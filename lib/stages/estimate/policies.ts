@@ -1,4 +1,5 @@
 import { policy } from '../../policy/policy.ts';
+import { jvuPredictPoint } from './back-off.ts';
 import { fused } from './fused.ts';
 import { userHint } from './hint.ts';
 import { jvuPredict } from './jvupredict.ts';
@@ -26,6 +27,26 @@ export const ESTIMATE = [
       learners: ['runtimes'],
     },
     jvuPredict,
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'jvupredict-expinc',
+      about: 'one number of jvupredict; a task that outlives it is expected to take 1, 2, 4, ... cycles more',
+      source: 'JamaisVu, section 4.2 (exponential back-off)',
+      learners: ['runtimes'],
+    },
+    jvuPredictPoint('expinc'),
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'jvupredict-incby1',
+      about: 'the same with one cycle more at a time',
+      source: 'JamaisVu, figure 16',
+      learners: ['runtimes'],
+    },
+    jvuPredictPoint('incby1'),
   ),
   policy(
     'estimate',

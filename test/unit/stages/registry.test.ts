@@ -9,6 +9,8 @@ import { policyList, presetList, presetNamed, withStandIns, type OwnPresets } fr
 /** Policies that no shipped preset names: they are there to be mixed in. */
 const MIXED_IN_ONLY = [
   'estimate jvupredict',
+  'estimate jvupredict-expinc',
+  'estimate jvupredict-incby1',
   'value sharp-deadline',
   'move guard-and-return',
   'place binpack-memory',

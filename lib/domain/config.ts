@@ -90,6 +90,7 @@ export const schedulerConfig = z.strictObject({
     .default(0.01)
     .describe('Tributary 2.2.2, eq. 2.6: gamma, the weight of price correlation in the probability of interruption.'),
   bidDeltas: PRESET_SETTINGS.bidDeltas,
+  preempts: PRESET_SETTINGS.preempts,
   fairEpsilon: PRESET_SETTINGS.fairEpsilon,
   copyRule: PRESET_SETTINGS.copyRule,
   priceHistoryS: z

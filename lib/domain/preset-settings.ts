@@ -36,6 +36,12 @@ export const PRESET_SETTINGS = {
     .describe(
       'Bids tried above the market price, USD per hour (Tributary 2.2.3: 0.0001 to 0.2); the on-demand price is always tried too.',
     ),
+  preempts: z
+    .enum(['none', 'best-effort', 'all'])
+    .default('best-effort')
+    .describe(
+      'Which running work may be stopped for waiting work that is worth more: none, best-effort work, or work with a deadline too (JamaisVu 4.1.2).',
+    ),
   fairEpsilon: z
     .number()
     .min(0)

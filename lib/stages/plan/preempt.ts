@@ -1,5 +1,5 @@
 /**
- * Running best-effort attempts that may be preempted, and the cost of that (JamaisVu section 4.1.2).
+ * Running attempts that may be preempted (`preempts`), and the cost of that (JamaisVu section 4.1.2).
  * Cost of stopping one (USD) = the worth of running on (the curve over the remaining time), plus the price of redoing
  * the work past the checkpoint and of another start-up, plus an epsilon. Its remaining time elsewhere is, as here,
  * given the elapsed time: that work is redone in full, however short such work mostly is. As in the paper the cost
@@ -39,7 +39,8 @@ export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, M
 
 /** True if an attempt may be preempted. */
 export const mayBePreempted = (running: RunningTask, input: PlanInput): boolean =>
-  running.class === 'best-effort' &&
+  input.config.preempts !== 'none' &&
+  (running.class === 'best-effort' || input.config.preempts === 'all') &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running, input) &&
   input.worths.ofRunning(running) !== undefined;

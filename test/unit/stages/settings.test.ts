@@ -58,14 +58,15 @@ const alike = (input: PlanInput): PlanInput => ({
   },
 });
 
-/** All that runs is late, in jobs that are there. */
-const slowTasks = (input: PlanInput): PlanInput => {
+/** What runs is of jobs that are there. */
+const inJobs = (input: PlanInput): PlanInput => {
   const jobs = input.snapshot.running.map(({ attempt, stage }) =>
     job({ id: attempt.job, spec: spec({ name: attempt.job, stages: [stage] }) }),
   );
-  const snapshot = { ...input.snapshot, jobs: new Map(jobs.map((j) => [j.id, j])) };
-  return withRuntime({ ...input, snapshot }, 1);
+  return { ...input, snapshot: { ...input.snapshot, jobs: new Map(jobs.map((j) => [j.id, j])) } };
 };
+/** And all of it is late. */
+const slowTasks = (input: PlanInput): PlanInput => withRuntime(inJobs(input), 1);
 
 /** Settings that one policy reads: two values, of which the decision must differ in some scenario. */
 const OF_POLICIES: Readonly<Record<string, Reader>> = {
@@ -92,6 +93,7 @@ const OF_PRESETS: Readonly<Record<string, Reader>> = {
     world: (input) => withRuntime(input, 5),
   },
   bidDeltas: { values: [[], [0.0001, 0.1]] },
+  preempts: { values: ['none', 'best-effort'], shape: { supply: 0, instances: 8 }, world: inJobs },
   fairEpsilon: { values: [0, 1], shape: { supply: 0.3 }, under: 'hopper' },
   copyRule: {
     values: ['mantri', 'none'],

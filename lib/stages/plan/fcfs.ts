@@ -8,7 +8,7 @@ import { problemOf } from './problem.ts';
 
 /**
  * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best
- * offer, this cycle only (JamaisVu's greedy mode, section 4.1.4, without its solver per job). Deadline work preempts
+ * offer, this cycle only ("prio" of JamaisVu, section 5). Deadline work preempts
  * best-effort work. No guard: a deadline is a priority and nothing else.
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {

@@ -7,6 +7,7 @@ import { fifo, jobOrderPlan, shortestLeft } from './job-order.ts';
 import { greedyPlan } from './greedy.ts';
 import { inTurnPlan } from './in-turn.ts';
 import { milpPlan } from './milp.ts';
+import { oneJobAtATime } from './one-job-at-a-time.ts';
 import { spotGreedyPlan } from './spot-greedy.ts';
 import { uniformProgressPlan } from './uniform-progress.ts';
 import { withoutExchanges } from './without-exchanges.ts';
@@ -24,6 +25,17 @@ export const PLAN: readonly Policy<'plan'>[] = [
       learners: ['lateness'],
     },
     withoutExchanges(byClass(milpPlan)),
+  ),
+  policy(
+    'plan',
+    {
+      name: 'one-job-at-a-time',
+      about:
+        'jobs with a deadline one by one, as submitted, each with all running work in one program; then best effort',
+      source: 'JamaisVu, section 4.1.4 (greedy mode)',
+      asks: { prices: true, capacity: true },
+    },
+    withoutExchanges(oneJobAtATime),
   ),
   policy(
     'plan',
@@ -61,7 +73,7 @@ export const PLAN: readonly Policy<'plan'>[] = [
     {
       name: 'fcfs',
       about: 'first come, first served, deadline work first; knows no last safe moment',
-      source: 'JamaisVu, section 4.1.4 (greedy mode)',
+      source: '"prio" of JamaisVu, section 5',
       asks: { prices: true },
     },
     fcfsPlan,

@@ -48,7 +48,7 @@ describeTactic({
     const { stays } = await runOf({ jobs, trace: zones({}), vcpus: 4, solver }, deciders);
     return stays[0]?.job === 'dear';
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'on-demand'],
+  under: ['ebbtide', 'tributary', 'greedy', 'on-demand', 'jvusched', 'jvusched-base'],
   mixed: [
     without('first come, first served', { plan: 'fcfs' }),
     without('the plan of spot-greedy', { plan: 'spot-greedy' }),
@@ -70,7 +70,22 @@ describeTactic({
     const { stays } = await runOf({ jobs, trace: zones({}), vcpus: 24, config, solver }, deciders);
     return stays.slice(0, 6).every((s) => s.job !== 'large');
   },
-  under: ['ebbtide', 'tributary', 'on-demand', 'srpt'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'on-demand',
+    'srpt',
+    'jvusched',
+    'jvusched-base',
+    'slearn',
+    '3sigma',
+    '3sigma-tl',
+    'point-est',
+    'srpt-fused',
+    'srpt-speculation',
+    'srpt-copies',
+    'hopper',
+  ],
   mixed: [
     without('the greedy plan', { plan: 'greedy' }),
     without('first come, first served', { plan: 'fcfs' }),
@@ -140,6 +155,9 @@ describeTactic({
     'srpt-copies',
     'supercloud',
     'fargate',
+    'jvusched',
+    'jvusched-greedy',
+    'jvusched-base',
   ],
   mixed: [
     without('first come, first served', { plan: 'fcfs' }),

@@ -65,6 +65,10 @@ describeTactic({
     'supercloud-scaler',
     'supercloud-clearing',
     'fleet-binpack',
+    'jvusched',
+    'jvusched-greedy',
+    'jvusched-base',
+    'prio',
   ],
   mixed: [
     without('offers that are not spot', { appraise: 'without-spot' }),

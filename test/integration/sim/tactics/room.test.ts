@@ -47,7 +47,16 @@ describeTactic({
     const run = await runOf({ jobs, trace: zones({}), config: { billing: 'per-hour' } }, deciders);
     return staysOf(run, 'later')[0]?.option === 'spot';
   },
-  under: ['ebbtide', 'tributary', 'greedy', 'spot-greedy', 'uniform-progress', 'supercloud'],
+  under: [
+    'ebbtide',
+    'tributary',
+    'greedy',
+    'spot-greedy',
+    'uniform-progress',
+    'supercloud',
+    'srpt-speculation',
+    'fair-speculation',
+  ],
   mixed: [
     without('starts as packed', { order: 'as-packed' }),
     bringing('a fleet that keeps to the option', { extends: 'fleet', order: 'urgent-first' }),
@@ -88,6 +97,10 @@ describeTactic({
     'supercloud-scaler',
     'supercloud-clearing',
     'fleet-binpack',
+    'jvusched',
+    'jvusched-greedy',
+    'jvusched-base',
+    'prio',
   ],
   mixed: [
     without('one task per instance', { place: 'one-per-instance' }),

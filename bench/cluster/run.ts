@@ -40,7 +40,7 @@ export interface ClusterRun {
 export interface ClusterFigures {
   /** Seconds from submission to completion, by key; jobs that are not done are absent. */
   readonly jctS: Readonly<Record<string, number>>;
-  /** Jobs that ended after their deadline, or did not end. */
+  /** Jobs that ended after their deadline, did not end, or were refused for it. */
   readonly late: readonly string[];
   readonly undone: number;
   readonly attempts: number;
@@ -87,12 +87,16 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
       ),
     );
     const isLate = (i: number): boolean => {
-      const deadline = columns.deadlineMs[i];
-      return typeof deadline === 'number' && !(done[i] === true && (columns.finishedMs[i] ?? Infinity) <= deadline);
+      // NaN: it has none.
+      const deadline = columns.deadlineMs[i] ?? NaN;
+      return Number.isFinite(deadline) && !(done[i] === true && (columns.finishedMs[i] ?? Infinity) <= deadline);
     };
+    // A job that admission refuses is as late as one that is never done.
+    const known = new Set(columns.key);
+    const refused = jobs.filter(({ key, spec }) => spec.class === 'deadline' && !known.has(key));
     return {
       jctS,
-      late: columns.key.filter((_, i) => isLate(i)),
+      late: [...columns.key.filter((_, i) => isLate(i)), ...refused.map(({ key }) => key)],
       undone: totals.unfinished + totals.failed + totals.refused,
       ...tally.figures,
       cycles: result.cycles.count,

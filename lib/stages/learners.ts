@@ -2,6 +2,7 @@
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
 import { latenessLearner } from '../policy/lateness-learner.ts';
+import { copyWinsLearner } from '../policy/speculation/copy-wins.ts';
 import { samplingRatioLearner } from '../policy/turns/sampling-ratio.ts';
 import { priceDriftLearner } from './price-drift-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
@@ -14,4 +15,5 @@ export const LEARNERS = {
   'price-drift': priceDriftLearner,
   lateness: latenessLearner,
   'sampling-ratio': samplingRatioLearner,
+  'copy-wins': copyWinsLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

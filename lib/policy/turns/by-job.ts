@@ -7,17 +7,19 @@ import type { Job, StageProgress } from '../../domain/job.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import { workOfJobs } from '../job-work.ts';
+import type { SceneContext } from '../contracts.ts';
+import { copyWinsLearner } from '../speculation/copy-wins.ts';
 import { late, mantri, type CopyRule } from '../speculation/copy-rules.ts';
 import { sharesOf, type Demand } from '../speculation/shares.ts';
 import type { Line, TurnTaking } from './turns.ts';
 
 /** A way of taking turns, with the settings that it reads. */
-export type Turning = (config: Pick<SchedulerConfig, 'fairEpsilon' | 'copyRule'>) => TurnTaking;
+export type Turning = (context: Pick<SceneContext, 'config' | 'beliefs'>) => TurnTaking;
 
 const COPY_RULES: Readonly<Record<SchedulerConfig['copyRule'], CopyRule | null>> = { mantri, late, none: null };
 
 /** Each job has a line of its own: the one that is furthest below its share comes first, argmax H - S (section 5.2). */
-export const hopper: Turning = ({ fairEpsilon: epsilon, copyRule }) => ({
+export const hopper: Turning = ({ config: { fairEpsilon: epsilon, copyRule } }) => ({
   copies: COPY_RULES[copyRule],
   lines: ({ context: { snapshot }, tail, all, used }) => {
     const jobs = jobsAtWork(snapshot, used);
@@ -30,23 +32,31 @@ export const hopper: Turning = ({ fairEpsilon: epsilon, copyRule }) => ({
   },
 });
 
+/** Part of copies that must end first for copies to pay: Mantri's delta. */
+const LEAST_CHANCE = 0.25;
+/** Part of the slots on which copies are still tried where they do not pay, to see whether they do again. */
+const TRIALS = 0.01;
+
 /**
  * All jobs in one line, the one with the least expected work left first. Slots that are left then run copies of tasks
- * that are not slow, which cost nothing where machines are paid for whether used or not.
+ * that are not slow, which cost nothing where machines are paid for whether used or not. Where copies seldom end first,
+ * few are made.
  */
-export const srpt: Turning = ({ copyRule }) => ({
-  copies: COPY_RULES[copyRule],
-  lines: ({ context, used }) => {
-    const work = workOfJobs(context);
-    const leftS = (job: Job): number => work.get(job.id)?.leftS ?? 0;
-    const jobs = jobsAtWork(context.snapshot, used).sort((a, b) => leftS(a) - leftS(b) || bySubmission(a, b));
-    const entries = jobs.map((job) => ({ job: job.id }));
-    return [
-      { entries, key: () => 0 },
-      { entries, key: () => 1, share: Infinity },
-    ];
-  },
-});
+export const srpt: Turning = ({ config: { copyRule }, beliefs }) => {
+  const rule = COPY_RULES[copyRule];
+  const pays = rule === null || beliefs.of(copyWinsLearner).chance() >= LEAST_CHANCE;
+  return {
+    copies: pays ? rule : { ...rule, mostOfSlots: TRIALS },
+    lines: ({ context, used }) => {
+      const work = workOfJobs(context);
+      const leftS = (job: Job): number => work.get(job.id)?.leftS ?? 0;
+      const jobs = jobsAtWork(context.snapshot, used).sort((a, b) => leftS(a) - leftS(b) || bySubmission(a, b));
+      const entries = jobs.map((job) => ({ job: job.id }));
+      const starts: Line = { entries, key: () => 0 };
+      return pays ? [starts, { entries, key: () => 1, share: Infinity }] : [starts];
+    },
+  };
+};
 
 /** The job that uses the fewest slots comes first. */
 export const fair: Turning = () => ({

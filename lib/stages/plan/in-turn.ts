@@ -17,7 +17,7 @@ export const inTurnPlan =
   (turning: Turning): PlanPolicy<unknown> =>
   (input: PlanInput) => {
     const problem = problemOf(nowAlone(input), UNGUARDED);
-    const turns = turnsOf(input, turning(input.config));
+    const turns = turnsOf(input, turning(input));
     const selection = filled(problem, turns).selection();
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));
     return Promise.resolve({ ...allotment, starts: withPilots(allotment.starts, turns) });

@@ -127,6 +127,7 @@ export const PLAN: readonly Policy<'plan'>[] = [
       about: 'the job with the least work left first, copies of its slow tasks among its tasks',
       source: 'ours, after Hopper, section 1',
       asks: { prices: true },
+      learners: ['copy-wins'],
     },
     inTurnPlan(srpt),
   ),

@@ -12,7 +12,7 @@ import type { CopyRule, Straggler } from '../../policy/speculation/copy-rules.ts
 export const copiesInTurn =
   (turning: Turning): SpeculatePolicy =>
   (context) =>
-    turnsOf(context, turning(context.config)).copies.map((of) => copyOf(of, context.snapshot));
+    turnsOf(context, turning(context)).copies.map((of) => copyOf(of, context.snapshot));
 
 /** Copies of slow tasks wherever the starts of all jobs leave room: best-effort speculation (Hopper, section 1). */
 export const copiesOnRoomLeft =

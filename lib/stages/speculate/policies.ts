@@ -39,6 +39,7 @@ export const SPECULATE = [
       name: 'srpt-copies',
       about: 'slow tasks (`copyRule`), a copy being one more task of its job under the plan `srpt-copies`',
       source: 'ours, after Hopper, section 1',
+      learners: ['copy-wins'],
     },
     copiesInTurn(srpt),
   ),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
+import { copyWinsLearner } from '../../../lib/policy/speculation/copy-wins.ts';
 import { samplingRatioLearner } from '../../../lib/policy/turns/sampling-ratio.ts';
 import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
@@ -57,6 +58,7 @@ describe('a composition of learners', () => {
       taskAverageLearner,
       latenessLearner,
       samplingRatioLearner,
+      copyWinsLearner,
     ]);
   });
 

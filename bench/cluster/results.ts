@@ -76,7 +76,7 @@ export async function keep(of: Comparison, { path, html }: Files): Promise<void>
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, `${JSON.stringify(comparison.parse(of), null, 2)}\n`);
   await draw(of, html);
-  console.log(`\nwritten to ${path}, drawn in ${html}`);
+  console.log(`\nwritten to ${path} (before a commit: npm run format), drawn in ${html}`);
 }
 
 /** Draws what is written. */

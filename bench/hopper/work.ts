@@ -1,4 +1,4 @@
-/** Jobs as in Hopper's evaluation: many small and few large ones, of one to several phases, at a given load. */
+/** Jobs in the setting of Hopper's model: many small and few large ones, of one to several phases, at a given load. */
 import { randomExponential } from 'd3-random';
 import { randomStream } from '../../lib/kernel/random.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
@@ -16,7 +16,7 @@ export interface HopperWork {
 
 /** Mean running time of a task, seconds. */
 export const TASK_S = 60;
-/** Tasks of a phase: a bounded Pareto distribution, with nine of ten jobs below 50 tasks, as in Facebook's clusters. */
+/** Tasks of a phase: a bounded Pareto distribution; nine of ten have fewer than 50. */
 const TASKS = { least: 2, most: 600, tail: 0.7 };
 
 export function hopperJobs({ jobs, seed, load, slots, phases }: HopperWork): readonly WorkloadJob[] {

@@ -57,7 +57,7 @@ export function tablesOf(answers: readonly Answer[], presets: readonly string[])
   });
 }
 
-/** What is to be reached, by the paper (sections 4.3, 5.2.4 and 6). */
+/** Targets: the figures of the paper (sections 4.3, 5.2.4 and 6). */
 export function figuresOf(answers: readonly Answer[], errors: Errors): Figure[] {
   const of = (kind: Answer['kind']): readonly Answer[] => answers.filter((a) => a.kind === kind);
   const atLeast = (what: string, least: number, seen: EstimateRecord | null): Figure[] =>

@@ -9,7 +9,7 @@ import type { TrueRuntime } from './truth.ts';
 /**
  * `siblings`: a task's first attempt takes the time of the workload, every later one that of a task of its stage, drawn
  * at random: for traces that measured stragglers. `pareto`: every attempt takes the time of the workload times a draw
- * from a Pareto distribution of mean 1 and tail index `beta` (Hopper, section 2: 1.1 to 1.9 in production).
+ * from a Pareto distribution of mean 1 and tail index `beta` (the model of Hopper, section 2).
  */
 export type Stragglers = 'siblings' | { readonly beta: number };
 

@@ -1,6 +1,6 @@
 /**
- * Which running tasks deserve a copy, as LATE and Mantri judge it. Hopper leaves this to such a rule (sections 2.1 and
- * 6) and decides how much room copies get.
+ * Which running tasks deserve a copy, as LATE and Mantri judge it. Hopper leaves this to such a rule (section 1)
+ * and decides how much room copies get.
  */
 import { seconds } from '../../kernel/units.ts';
 import { wordsForDuration } from '../../kernel/duration-words.ts';
@@ -41,7 +41,7 @@ const LEAST_WITH_MEAN = 1.01;
 
 /**
  * Mantri's rule: a copy where P(t_rem > 2 t_new) > 0.25, so that it saves time and resources alike (Ananthanarayanan et
- * al., OSDI 2010, section 5.2; delta 0.25). A task that has run for e has more than x left with probability
+ * al., OSDI 2010; delta 0.25). A task that has run for e has more than x left with probability
  * (e / (e + x))^beta. O(running tasks + stragglers x bins).
  */
 export const mantri: CopyRule = {
@@ -57,7 +57,7 @@ const LEAST_CHANCE = 0.25;
 
 /**
  * LATE: of the slowest quarter of a stage's tasks those with the longest time left, on at most a tenth of the slots,
- * and only when no task of the job waits (Zaharia et al., OSDI 2008, sections 4 and 4.4). Our tasks report no progress:
+ * and only when no task of the job waits (Zaharia et al., OSDI 2008). Our tasks report no progress:
  * slow are those that have run for longer than three quarters of the others took.
  */
 export const late: CopyRule = {

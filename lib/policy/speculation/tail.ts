@@ -21,7 +21,7 @@ export interface Tail {
   readonly seen: number;
 }
 
-/** Before anything is seen: between the 1.1 and 1.9 of the traces that Hopper's model is made for, worth ten tasks. */
+/** Before anything is seen: the middle of the indices from 1 to 2 that matter (shares.ts), worth ten tasks. */
 const PRIOR = { beta: 1.5, tasks: 10 };
 
 /**

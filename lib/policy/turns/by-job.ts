@@ -1,4 +1,4 @@
-/** Ways of taking turns: Hopper, and the schedulers that it is compared with (section 7.1). */
+/** Ways of taking turns, job by job: Hopper, shortest job first, fair sharing. */
 import { raw } from '../../kernel/units.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { compareText } from '../../kernel/compare.ts';
@@ -18,7 +18,7 @@ export type Turning = (context: Pick<SceneContext, 'config' | 'beliefs'>) => Tur
 
 const COPY_RULES: Readonly<Record<SchedulerConfig['copyRule'], CopyRule | null>> = { mantri, late, none: null };
 
-/** Each job has a line of its own: the one that is furthest below its share comes first, argmax H - S (section 5.2). */
+/** Each job has a line of its own: the one that is furthest below its share comes first, argmax H - S (Hopper, section 3). */
 export const hopper: Turning = ({ config: { fairEpsilon: epsilon, copyRule } }) => ({
   copies: COPY_RULES[copyRule],
   lines: ({ context: { snapshot }, tail, all, used }) => {

@@ -21,6 +21,8 @@ export const LEAST_S = seconds(0.001);
 /** Points of forecasts and stages, so that one record stays the same from cycle to cycle. */
 class Points {
   readonly #ofHistory = new WeakMap<RuntimeForecast, RuntimeForecast>();
+  /** By the function that makes the point: a preset may change while the engine runs. */
+  readonly #ofDistribution = new Map<(runtime: Distribution) => Seconds, WeakMap<RuntimeForecast, RuntimeForecast>>();
   readonly #ofStage = new WeakMap<object, RuntimeForecast>();
   readonly #unknown: RuntimeForecast = {
     runtime: certain(quantile(priorDistribution(), 0.5)),
@@ -38,10 +40,12 @@ class Points {
   }
 
   ofDistribution(history: RuntimeForecast, point: (runtime: Distribution) => Seconds): RuntimeForecast {
-    let known = this.#ofHistory.get(history);
+    let ofPoint = this.#ofDistribution.get(point);
+    if (ofPoint === undefined) this.#ofDistribution.set(point, (ofPoint = new WeakMap()));
+    let known = ofPoint.get(history);
     if (known === undefined) {
       known = { ...history, runtime: certain(most(LEAST_S, point(history.runtime))) };
-      this.#ofHistory.set(history, known);
+      ofPoint.set(history, known);
     }
     return known;
   }

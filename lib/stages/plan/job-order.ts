@@ -18,7 +18,7 @@ export type JobRank = (work: JobWork) => number;
 /** First in, first out: the order of submission alone. */
 export const fifo: JobRank = ({ submittedMs }) => raw(submittedMs);
 
-/** Shortest remaining processing time: the job with the least work left (the baseline of Hopper's evaluation). */
+/** Shortest remaining processing time: the job with the least work left (a baseline of Hopper). */
 export const shortestLeft: JobRank = ({ leftS }) => leftS;
 
 export const jobOrderPlan =

@@ -11,7 +11,7 @@ export const SPECULATE = [
     {
       name: 'late',
       about: 'the slowest quarter of each stage, on a tenth of the slots, on room that nothing else takes',
-      source: 'LATE (OSDI 2008, section 4)',
+      source: 'LATE (OSDI 2008)',
     },
     copiesOnRoomLeft(late),
   ),
@@ -20,7 +20,7 @@ export const SPECULATE = [
     {
       name: 'mantri',
       about: 'tasks that would probably take more than twice as long as a copy, on room that nothing else takes',
-      source: 'Mantri (OSDI 2010, section 5.2)',
+      source: 'Mantri (OSDI 2010)',
     },
     copiesOnRoomLeft(mantri),
   ),

@@ -58,7 +58,7 @@ const alike = (input: PlanInput): PlanInput => ({
   },
 });
 
-/** What runs is of jobs that are there. */
+/** Adds the jobs of the running tasks. */
 const inJobs = (input: PlanInput): PlanInput => {
   const jobs = input.snapshot.running.map(({ attempt, stage }) =>
     job({ id: attempt.job, spec: spec({ name: attempt.job, stages: [stage] }) }),

@@ -24,7 +24,7 @@ function ended(id: string, jctS: number): AttemptEnded {
   } as unknown as AttemptEnded;
 }
 
-/** What is tried after 300 jobs whose completion times depend on the ratio that they had. */
+/** The next ratio after 300 jobs. `jctOf`: completion time of a job, by its ratio. */
 function afterAll(jctOf: Readonly<Record<number, number>>, jobs = 300) {
   const learner = samplingRatioLearner();
   const seen: number[] = [];

@@ -18,7 +18,7 @@ export type Turning = (context: Pick<SceneContext, 'config' | 'beliefs'>) => Tur
 
 const COPY_RULES: Readonly<Record<SchedulerConfig['copyRule'], CopyRule | null>> = { mantri, late, none: null };
 
-/** Each job has a line of its own: the one that is furthest below its share comes first, argmax H - S (Hopper, section 3). */
+/** Each job has a line of its own: argmax H - S, the one furthest below its share, comes first (Hopper, section 3). */
 export const hopper: Turning = ({ config: { fairEpsilon: epsilon, copyRule } }) => ({
   copies: COPY_RULES[copyRule],
   lines: ({ context: { snapshot }, tail, all, used }) => {

@@ -7,6 +7,19 @@ import { presetList, presetNamed } from '../../lib/stages/registry.ts';
 
 /** Which presets have a tactic, and which stage it comes with: one scenario for each, under every preset. */
 
+/** Presets that differ from `fifo` in the order of jobs and in copies alone, as shipped. */
+export const SHORT_OF_MACHINES = [
+  'slearn',
+  '3sigma',
+  '3sigma-tl',
+  'point-est',
+  'srpt-fused',
+  'srpt-speculation',
+  'fair-speculation',
+  'srpt-copies',
+  'hopper',
+];
+
 const SHIPPED = [
   'ebbtide',
   'tributary',
@@ -25,15 +38,7 @@ const SHIPPED = [
   'jvusched-base',
   'prio',
   'las',
-  'slearn',
-  '3sigma',
-  '3sigma-tl',
-  'point-est',
-  'srpt-fused',
-  'srpt-speculation',
-  'fair-speculation',
-  'srpt-copies',
-  'hopper',
+  ...SHORT_OF_MACHINES,
   'no-packing',
   'hotspot',
   'supercloud',

@@ -11,7 +11,7 @@ import type { WorkloadJob } from '../../../../lib/workload/workload.ts';
 import { resources } from '../../../support/builders.ts';
 import { runOf, zones } from '../../../support/observed-run.ts';
 import { simulated, simulatedJob } from '../../../support/simulated.ts';
-import { bringing, describeTactic, without } from '../../../support/tactics.ts';
+import { bringing, describeTactic, without, SHORT_OF_MACHINES } from '../../../support/tactics.ts';
 
 /** Tactics of the plan stage. */
 
@@ -144,20 +144,12 @@ describeTactic({
     'fifo',
     'srpt',
     'las',
-    'slearn',
-    '3sigma',
-    '3sigma-tl',
-    'point-est',
-    'srpt-fused',
-    'hopper',
-    'srpt-speculation',
-    'fair-speculation',
-    'srpt-copies',
     'supercloud',
     'fargate',
     'jvusched',
     'jvusched-greedy',
     'jvusched-base',
+    ...SHORT_OF_MACHINES,
   ],
   mixed: [
     without('first come, first served', { plan: 'fcfs' }),

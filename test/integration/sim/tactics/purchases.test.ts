@@ -2,7 +2,7 @@ import { seconds } from '../../../../lib/kernel/units.ts';
 import { resources } from '../../../support/builders.ts';
 import { runOf, zones } from '../../../support/observed-run.ts';
 import { simulatedJob } from '../../../support/simulated.ts';
-import { bringing, describeTactic, without } from '../../../support/tactics.ts';
+import { bringing, describeTactic, without, SHORT_OF_MACHINES } from '../../../support/tactics.ts';
 
 /** Tactics of the scale and appraise stages: what is bought. */
 
@@ -49,15 +49,6 @@ describeTactic({
     'fifo',
     'srpt',
     'las',
-    'slearn',
-    '3sigma',
-    '3sigma-tl',
-    'point-est',
-    'srpt-fused',
-    'hopper',
-    'srpt-speculation',
-    'fair-speculation',
-    'srpt-copies',
     'no-packing',
     'hotspot',
     'supercloud',
@@ -69,6 +60,7 @@ describeTactic({
     'jvusched-greedy',
     'jvusched-base',
     'prio',
+    ...SHORT_OF_MACHINES,
   ],
   mixed: [
     without('offers that are not spot', { appraise: 'without-spot' }),

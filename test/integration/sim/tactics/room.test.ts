@@ -2,7 +2,7 @@ import { seconds } from '../../../../lib/kernel/units.ts';
 import { resources } from '../../../support/builders.ts';
 import { runOf, staysOf, zones } from '../../../support/observed-run.ts';
 import { simulatedJob } from '../../../support/simulated.ts';
-import { bringing, describeTactic, without } from '../../../support/tactics.ts';
+import { bringing, describeTactic, without, SHORT_OF_MACHINES } from '../../../support/tactics.ts';
 
 /** Tactics of the order and place stages: who gets the room that there is. */
 
@@ -83,15 +83,6 @@ describeTactic({
     'fifo',
     'srpt',
     'las',
-    'slearn',
-    '3sigma',
-    '3sigma-tl',
-    'point-est',
-    'srpt-fused',
-    'hopper',
-    'srpt-speculation',
-    'fair-speculation',
-    'srpt-copies',
     'supercloud',
     'supercloud-online',
     'supercloud-scaler',
@@ -101,6 +92,7 @@ describeTactic({
     'jvusched-greedy',
     'jvusched-base',
     'prio',
+    ...SHORT_OF_MACHINES,
   ],
   mixed: [
     without('one task per instance', { place: 'one-per-instance' }),

@@ -13,71 +13,43 @@
  *
  * Writes bench/results/clusters/hopper.json (`--part tune`: out/hopper-tune.json), and a page, out/hopper.html.
  */
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { answerOf, type Answer, type Order } from './hopper/order.ts';
+import { mainOf, OPTIONS } from './cluster/main.ts';
+import { answerOf } from './hopper/order.ts';
 import { figuresOf, tablesOf } from './hopper/table.ts';
-import { drawAgain, keep, partOf, pathOf } from './cluster/results.ts';
-import { machine } from './figures.ts';
-import { answerOrders, inProcesses } from './processes.ts';
-import { stamp } from './record.ts';
 
 const PRESETS = ['srpt', 'srpt-speculation', 'fair-speculation', 'hopper', 'hopper-unfair', 'srpt-copies'];
 
 const { values: options } = parseArgs({
   options: {
-    part: { type: 'string', default: 'report' },
+    ...OPTIONS,
     betas: { type: 'string', default: '1.1,1.3,1.5,1.7,1.9' },
     loads: { type: 'string', default: '0.8,1.1' },
     seeds: { type: 'string', default: '5' },
     jobs: { type: 'string', default: '120' },
     presets: { type: 'string', default: PRESETS.join(',') },
-    procs: { type: 'string', default: '2' },
-    json: { type: 'string' },
-    html: { type: 'string', default: 'out/hopper.html' },
-    draw: { type: 'boolean', default: false },
-    worker: { type: 'boolean', default: false },
   },
 });
-
+const presets = options.presets.split(',');
 const numbers = (text: string): readonly number[] => text.split(',').map(Number);
 
-function ordersOf(first: number): readonly Order[] {
-  const seeds = Array.from({ length: Number(options.seeds) }, (_, i) => first + i);
-  return numbers(options.loads).flatMap((load) =>
-    numbers(options.betas).flatMap((beta) =>
-      seeds.flatMap((seed) =>
-        options.presets.split(',').map((preset) => ({ preset, beta, load, seed, jobs: Number(options.jobs) })),
+await mainOf(
+  {
+    name: 'hopper',
+    title: 'Hopper and its rivals',
+    about:
+      'Jobs of one to three phases of 2 to 600 tasks on 50 machines of 4 slots. Every attempt takes a minute on average, from a Pareto distribution of index beta. Load: demand of all tasks without copies over the slots. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. Wasted: part of the slot time whose results were thrown away. `hopper-unfair` is `hopper` with epsilon 1, `srpt-copies` is ours.',
+    url: import.meta.url,
+    seeds: Number(options.seeds),
+    ordersOf: (seeds) =>
+      numbers(options.loads).flatMap((load) =>
+        numbers(options.betas).flatMap((beta) =>
+          seeds.flatMap((seed) => presets.map((preset) => ({ preset, beta, load, seed, jobs: Number(options.jobs) }))),
+        ),
       ),
-    ),
-  );
-}
-
-async function main(): Promise<void> {
-  const began = performance.now();
-  const part = partOf(options.part);
-  console.log(machine());
-  const orders = ordersOf(part === 'report' ? 101 : 1);
-  const crew = { script: fileURLToPath(import.meta.url), procs: Number(options.procs) };
-  const answers = await inProcesses<Order, Answer>(crew, orders, ({ preset, beta, load, seed, figures }, done) => {
-    const took = `${figures.tookS.toFixed(1)} s`;
-    console.error(`${done} of ${orders.length}: ${preset}, beta ${beta}, load ${load}, seed ${seed}: ${took}`);
-  });
-  const command = `npm run bench:hopper${part === 'tune' ? ' -- --part tune' : ''}`;
-  const tables = tablesOf(answers, options.presets.split(','));
-  const record = { title: TITLE, about: ABOUT, command, part, ...stamp(), figures: figuresOf(answers), tables };
-  await keep(record, files);
-  console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
-}
-
-const TITLE = 'Hopper and its rivals';
-const ABOUT =
-  'Jobs of one to three phases of 2 to 600 tasks on 50 machines of 4 slots. Every attempt takes a minute on average, from a Pareto distribution of index beta. Load: demand of all tasks without copies over the slots. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. Wasted: part of the slot time whose results were thrown away. `hopper-unfair` is `hopper` with epsilon 1, `srpt-copies` is ours.';
-const files = {
-  path: options.json ?? pathOf('hopper', partOf(options.part)),
-  html: options.html,
-};
-
-if (options.worker) answerOrders(answerOf);
-else if (options.draw) await drawAgain(files);
-else await main();
+    answerOf,
+    labelOf: ({ beta, load }) => `beta ${beta}, load ${load}`,
+    resultOf: (answers) => Promise.resolve({ figures: figuresOf(answers), tables: tablesOf(answers, presets) }),
+  },
+  options,
+);

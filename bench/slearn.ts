@@ -15,15 +15,11 @@
  *
  * Writes bench/results/clusters/slearn.json (`--part tune`: out/slearn-tune.json), and a page, out/slearn.html.
  */
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { hash32 } from '../lib/kernel/random.ts';
-import { drawAgain, keep, partOf, pathOf } from './cluster/results.ts';
-import { machine } from './figures.ts';
-import { answerOrders, inProcesses } from './processes.ts';
-import { stamp } from './record.ts';
+import { mainOf, OPTIONS } from './cluster/main.ts';
 import { errorsOf } from './slearn/accuracy.ts';
-import { answerOf, type Answer, type Order } from './slearn/order.ts';
+import { answerOf, type Order } from './slearn/order.ts';
 import { errorTable, figuresOf, tablesOf } from './slearn/table.ts';
 import { allJobs, type SLearnWork } from './slearn/work.ts';
 
@@ -43,70 +39,47 @@ const SLOTS = 150;
 
 const { values: options } = parseArgs({
   options: {
-    part: { type: 'string', default: 'report' },
+    ...OPTIONS,
     kinds: { type: 'string', default: 'jobs,dags' },
     seeds: { type: 'string', default: '3' },
     jobs: { type: 'string', default: '1250' },
     load: { type: 'string', default: '1' },
     presets: { type: 'string', default: PRESETS.join(',') },
-    procs: { type: 'string', default: '2' },
-    json: { type: 'string' },
-    html: { type: 'string', default: 'out/slearn.html' },
-    draw: { type: 'boolean', default: false },
-    worker: { type: 'boolean', default: false },
   },
 });
 const data = process.env['EBB_DATA_DIR'] ?? '../shared/data';
+const presets = options.presets.split(',');
 
 function kindOf(text: string): SLearnWork['kind'] {
   if (text === 'jobs' || text === 'dags') return text;
   throw new Error(`--kinds takes jobs and dags; got ${text}`);
 }
 
-function ordersOf(first: number): readonly Order[] {
-  const seeds = Array.from({ length: Number(options.seeds) }, (_, i) => first + i);
-  const of = { data, slots: SLOTS, jobs: Number(options.jobs), load: Number(options.load) };
-  return options.kinds
-    .split(',')
-    .flatMap((kind) =>
-      seeds.flatMap((seed) =>
-        options.presets.split(',').map((preset): Order => ({ ...of, kind: kindOf(kind), seed, preset })),
-      ),
-    );
-}
-
-async function main(): Promise<void> {
-  const began = performance.now();
-  const part = partOf(options.part);
-  console.log(machine());
-  const orders = ordersOf(part === 'report' ? 101 : 1);
-  const crew = { script: fileURLToPath(import.meta.url), procs: Number(options.procs) };
-  const answers = await inProcesses<Order, Answer>(crew, orders, ({ preset, kind, seed, figures }, done) => {
-    console.error(`${done} of ${orders.length}: ${preset}, ${kind}, seed ${seed}: ${figures.tookS.toFixed(1)} s`);
-  });
-  const { jobs, half } = await allJobs(data);
-  const fromS = jobs[half]?.submittedS ?? 0;
-  const mine = part === 'report' ? 1 : 0;
-  const errors = errorsOf(jobs, (j) => j.submittedS >= fromS && hash32(j.key) % 2 === mine, 1);
-  await keep(
-    {
-      title: 'SLearn and its rivals',
-      about: ABOUT,
-      command: `npm run bench:slearn${part === 'tune' ? ' -- --part tune' : ''}`,
-      part,
-      ...stamp(),
-      figures: figuresOf(answers, errors),
-      tables: [errorTable(errors), ...tablesOf(answers, options.presets.split(','))],
+await mainOf(
+  {
+    name: 'slearn',
+    title: 'SLearn and its rivals',
+    about:
+      'Jobs of the Google trace of 2011 of at most 150 tasks, a slot each, on 150 slots at a load of 1; the first 9.8 hours are known, jobs of the next 9.8 are run, and all presets go on learning. DAGs: jobs of one user and name as two to five stages. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. `oracle` and `srpt-oracle` are `3sigma` and `srpt` that are told the mean of each stage. `srpt-fused` is ours.',
+    url: import.meta.url,
+    seeds: Number(options.seeds),
+    ordersOf: (seeds) => {
+      const of = { data, slots: SLOTS, jobs: Number(options.jobs), load: Number(options.load) };
+      return options.kinds
+        .split(',')
+        .flatMap((kind) =>
+          seeds.flatMap((seed) => presets.map((preset): Order => ({ ...of, kind: kindOf(kind), seed, preset }))),
+        );
     },
-    files,
-  );
-  console.log(`\ntook ${((performance.now() - began) / 1000).toFixed(0)} s`);
-}
-
-const ABOUT =
-  'Jobs of the Google trace of 2011 of at most 150 tasks, a slot each, on 150 slots at a load of 1; the first 9.8 hours are known, jobs of the next 9.8 are run, and all presets go on learning. DAGs: jobs of one user and name as two to five stages. Completion times are ratios of sums over jobs, with 95 % intervals by resampling seeds. `oracle` and `srpt-oracle` are `3sigma` and `srpt` that are told the mean of each stage. `srpt-fused` is ours.';
-const files = { path: options.json ?? pathOf('slearn', partOf(options.part)), html: options.html };
-
-if (options.worker) answerOrders(answerOf);
-else if (options.draw) await drawAgain(files);
-else await main();
+    answerOf,
+    labelOf: ({ kind }) => kind,
+    resultOf: async (answers, part) => {
+      const { jobs, half } = await allJobs(data);
+      const fromS = jobs[half]?.submittedS ?? 0;
+      const mine = part === 'report' ? 1 : 0;
+      const errors = errorsOf(jobs, (j) => j.submittedS >= fromS && hash32(j.key) % 2 === mine, 1);
+      return { figures: figuresOf(answers, errors), tables: [errorTable(errors), ...tablesOf(answers, presets)] };
+    },
+  },
+  options,
+);

@@ -151,6 +151,8 @@ export interface Offer {
   readonly expectedCostUsd: number;
   /** Next try of a pool without capacity now; `p`: chance of capacity then. Absent: the pool is available now. */
   readonly opens?: { readonly atMs: EpochMs; readonly p: number };
+  /** Running time there over that where all soft constraints are met (slowdown.ts). Absent: 1. */
+  readonly slowdown?: number;
   /** Bonus of this pool by soft constraints, US dollars: plans minimise expectedCostUsd - preferenceUsd. Absent = 0. */
   readonly preferenceUsd?: number;
 }

@@ -21,10 +21,13 @@ export interface Constraints {
 
 /**
  * A soft constraint: a pool that matches `prefer` is worth `weight` (fraction of its price, 0.1 = as if 10 % cheaper).
+ * On any other pool a task takes `slowdown` times as long (slowdown.ts).
  */
 export interface Preference {
   readonly prefer: Constraints;
   readonly weight: number;
+  /** Above 1. Absent: it runs as fast elsewhere. */
+  readonly slowdown?: number;
 }
 
 /** What tasks are counted in. */
@@ -342,6 +345,8 @@ export interface Attempt extends TaskRef {
   readonly reason: string | null;
   /** Work that earlier attempts of this task saved in the checkpoint. */
   readonly resumedFromS: Seconds;
+  /** Its running time over the work that it does, from soft constraints that its pool does not meet. Absent: 1. */
+  readonly slowdown?: number;
   /** Running time of this attempt saved by its last checkpoint (all of it on success). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;

@@ -207,6 +207,8 @@ export type Effect =
       readonly reason: string;
       /** Absent: original. A copy of a task that does not run becomes its original. */
       readonly role?: AttemptRole;
+      /** Of its soft constraints on that instance's pool (`slowdownOn`). Absent: 1. */
+      readonly slowdown?: number;
     }
   | {
       readonly kind: 'stop';

@@ -1,3 +1,4 @@
+import { workDoneIn } from './slowdown.ts';
 import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
 import {
   add,
@@ -73,14 +74,14 @@ export interface RunningTask {
 }
 
 /**
- * Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint. An attempt that
- * leaves for a move makes no progress.
+ * Work done in all by then: resumed + this attempt's running time, less the reading of the checkpoint, at its pace. An
+ * attempt that leaves for a move makes no progress.
  */
 export function workDoneS({ attempt, readS }: Pick<RunningTask, 'attempt' | 'readS'>, nowMs: EpochMs): Seconds {
   const { startedMs, resumedFromS, leaving } = attempt;
   const untilMs = leaving === undefined ? nowMs : least(nowMs, leaving.sinceMs);
   const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, untilMs));
-  return add(resumedFromS, most(ZERO_S, sub(ranS, readS)));
+  return add(resumedFromS, workDoneIn(attempt, most(ZERO_S, sub(ranS, readS))));
 }
 
 /** Part of `workDoneS` that a checkpoint holds. */

@@ -1,4 +1,4 @@
-import { most, raw, ZERO_S, type Seconds } from '../kernel/units.ts';
+import { most, raw, scale, ZERO_S, type Seconds } from '../kernel/units.ts';
 import type { RunningTask, Snapshot } from '../domain/snapshot.ts';
 import { forecastFor, type Forecasts } from '../domain/forecasts.ts';
 import { begunBy, quantileToDo } from '../domain/work-to-do.ts';
@@ -12,7 +12,8 @@ interface Known {
 export function leftOf(running: RunningTask, { snapshot, forecasts }: Known): Seconds {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  return forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
+  const workS = forecast === undefined ? of.ranS : quantileToDo(forecast.runtime, of, 0.5);
+  return scale(workS, running.attempt.slowdown ?? 1);
 }
 
 export type LeftOf = (running: RunningTask) => Seconds;

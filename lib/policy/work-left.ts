@@ -3,6 +3,7 @@ import { lte, raw, secondsBetween, ZERO_S } from '../kernel/units.ts';
 import { certain, type Distribution } from '../domain/distribution.ts';
 import { forecastFor } from '../domain/forecasts.ts';
 import { NOTICE_S } from '../domain/instance.ts';
+import { slowed } from '../domain/slowdown.ts';
 import type { StageSpec } from '../domain/job.ts';
 import type { RunningTask } from '../domain/snapshot.ts';
 import { begunBy, doneOnceS, meanToDo, workToDo } from '../domain/work-to-do.ts';
@@ -12,14 +13,16 @@ import type { SceneContext, ValueContext } from './contracts.ts';
 export function workLeft(running: RunningTask, input: Pick<ValueContext, 'snapshot' | 'forecasts'>): Distribution {
   const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);
+  const work = forecast === undefined ? certain(doneOnceS(of)) : workToDo(forecast.runtime, of);
+  return slowed(work, running.attempt.slowdown ?? 1);
 }
 
 /** Mean of that distribution, seconds. */
 export function meanLeftS(running: RunningTask, input: Pick<ValueContext, 'snapshot' | 'forecasts'>): number {
   const of = begunBy(running, input.snapshot.nowMs);
   const forecast = forecastFor(input.forecasts.runtime, running);
-  return forecast === undefined ? raw(doneOnceS(of)) : meanToDo(forecast.runtime, of);
+  const workS = forecast === undefined ? raw(doneOnceS(of)) : meanToDo(forecast.runtime, of);
+  return workS * (running.attempt.slowdown ?? 1);
 }
 
 /**

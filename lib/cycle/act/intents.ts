@@ -205,6 +205,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     ...(isCopy ? roundOf(state, effect, task.attempts) : {}),
     ...arrival,
     resumedFromS: isCopy ? ZERO_S : task.keptS,
+    ...(effect.slowdown === undefined ? {} : { slowdown: effect.slowdown }),
     keptS: ZERO_S,
     usage: null,
   };

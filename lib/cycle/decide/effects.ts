@@ -11,6 +11,7 @@ import { attemptName, taskKey } from '../state/working-state.ts';
 import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
+import { slowdownKey } from '../../domain/slowdown.ts';
 import type { Stop } from './stops.ts';
 import { allocationKey, launchKey } from '../../domain/launch-keys.ts';
 
@@ -43,15 +44,18 @@ export function effectsOf<S>(
       instance: p.instance,
       reason: p.reason,
       ...(p.isPilot ? { role: 'pilot' } : {}),
+      ...p.pace,
     });
   }
   for (const { running, on, copy } of what.copies) {
-    if (snapshot.instances.get(on)?.instance.state !== 'ready') continue;
+    const view = snapshot.instances.get(on);
+    if (view?.instance.state !== 'ready') continue;
     const { job, stage, index, number } = running.attempt;
     const task: TaskRef = { job, stage, index };
     const attempt = attemptName(task, (running.attempts ?? number) + 1);
     const key = effectKey(`start/${attempt}`);
-    effects.push({ kind: 'start', key, attempt, task, instance: on, role: 'copy', reason: copy.reason });
+    const pace = slowdownKey(running.stage.preferences, view.pool);
+    effects.push({ kind: 'start', key, attempt, task, instance: on, role: 'copy', reason: copy.reason, ...pace });
   }
   for (const r of what.releases) {
     effects.push({ kind: 'release', key: effectKey(`release/${r.instance}`), instance: r.instance, reason: r.reason });
@@ -115,6 +119,7 @@ interface ReadyStart {
   /** True for a group of never-tried tasks. */
   readonly fresh: boolean;
   readonly isPilot: boolean;
+  readonly pace: ReturnType<typeof slowdownKey>;
 }
 
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
@@ -157,7 +162,9 @@ function readyPlacements(
     const index = invariant(isFresh ? fresh.next(group) : memberOf(group, nth), `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     const isPilot = nth < (pilots.get(group.id) ?? 0);
-    return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot };
+    const view = invariant(snapshot.instances.get(p.on), `a task is placed on ${p.on}, which is not there`);
+    const pace = slowdownKey(group.stage.preferences, view.pool);
+    return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot, pace };
   });
 }
 

@@ -15,6 +15,7 @@
  * State is in memory alone: it is made from a decision and ends with the next one. A crash loses nothing, because
  * starts are recorded first.
  */
+import { slowdownKey } from '../../domain/slowdown.ts';
 import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { effectKey, instanceOf } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
@@ -172,7 +173,7 @@ export class SlotReuse {
         const job = mayStart(waiting, seen.state);
         const found = job === null ? null : this.#takeMember(waiting, job, seen);
         if (found === null) break;
-        record(startOf(found, id, 'it was meant for this instance, which is up now'));
+        record(startOf(found, { view, group, reason: 'it was meant for this instance, which is up now' }));
         free = minusResources(free, group.need);
       }
     }
@@ -204,8 +205,8 @@ export class SlotReuse {
       if (!this.#suits(waiting, view.pool, nowMs)) return null;
       const found = this.#takeMember(waiting, job, seen);
       if (found === null) continue;
-      const { id } = view.instance;
-      return { start: startOf(found, id, `next in line when a place came free on ${id}`), need: group.need };
+      const reason = `next in line when a place came free on ${view.instance.id}`;
+      return { start: startOf(found, { view, group, reason }), need: group.need };
     }
     return null;
   }
@@ -243,13 +244,17 @@ export class SlotReuse {
   }
 }
 
-const startOf = ({ task, attempt }: Member, instance: InstanceId, reason: string): Start => ({
+const startOf = (
+  { task, attempt }: Member,
+  on: { readonly view: InstanceView; readonly group: PendingGroup; readonly reason: string },
+): Start => ({
   kind: 'start',
   key: effectKey(`start/${attempt}`),
   attempt,
   task,
-  instance,
-  reason,
+  instance: on.view.instance.id,
+  reason: on.reason,
+  ...slowdownKey(on.group.stage.preferences, on.view.pool),
 });
 
 /** Job of a waiting group, unless none of its tasks may start any more. */

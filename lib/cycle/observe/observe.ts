@@ -1,3 +1,4 @@
+import { workDoneIn } from '../../domain/slowdown.ts';
 import { EbbError, invariant, unreachable, messageOf } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import {
@@ -334,7 +335,7 @@ interface EndedTry {
 
 /** The task has succeeded; its other attempts are superseded from now on. */
 function succeed(state: WorkingState, { task, attempt, end }: EndedTry): Seconds {
-  const runtimeS = add(attempt.resumedFromS, end.keptS);
+  const runtimeS = add(attempt.resumedFromS, workDoneIn(attempt, end.keptS));
   giveUpMove(state, attempt, end.at, task);
   state.succeedTask(task, runtimeS);
   const rivals = state.rivalsOf(attempt, task.attempts);
@@ -429,7 +430,7 @@ function claimAfter({ task, attempt, end }: EndedTry): NonNullable<Task['claimed
 
 /** State of a task after an unsuccessful attempt, if no other attempt of it lives and retries are left. */
 function afterTry({ task, stage, attempt, end }: EndedTry): Task {
-  const keptByIt = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, end.keptS);
+  const keptByIt = stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, workDoneIn(attempt, end.keptS));
   // A copy's checkpoint is its own and ends with it.
   const keptS = attempt.role === 'copy' ? task.keptS : keptByIt;
   const ranS = (): Pick<Task, 'ranS'> => ranAtLeast(task, attempt, { at: end.at, keptS });
@@ -476,13 +477,14 @@ function noteFailure(state: WorkingState, { job: id, stage, index }: Attempt, re
  */
 function ranAtLeast(
   task: Task,
-  { startedMs, resumedFromS, leaving }: Attempt,
+  attempt: Attempt,
   { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
 ): Pick<Task, 'ranS'> {
+  const { startedMs, resumedFromS, leaving } = attempt;
   // The time of a move is no running time.
   const untilMs = leaving === undefined ? at : least(at, leaving.sinceMs);
   const ranS = startedMs === null || isPositive(resumedFromS) ? ZERO_S : most(ZERO_S, between(startedMs, untilMs));
-  const longest = most(task.ranS ?? ZERO_S, ranS);
+  const longest = most(task.ranS ?? ZERO_S, workDoneIn(attempt, ranS));
   return gt(longest, keptS) ? { ranS: longest } : {};
 }
 
@@ -492,11 +494,12 @@ function ranAtLeast(
  */
 function withStop(
   { ownStops }: Task,
-  { startedMs, resumedFromS }: Attempt,
+  attempt: Attempt,
   { at, keptS }: { readonly at: EpochMs; readonly keptS: Seconds },
 ): OwnStops {
+  const { startedMs, resumedFromS } = attempt;
   const ranS = startedMs === null ? ZERO_S : most(ZERO_S, between(startedMs, at));
-  const lostS = most(ZERO_S, sub(add(resumedFromS, ranS), keptS));
+  const lostS = most(ZERO_S, sub(add(resumedFromS, workDoneIn(attempt, ranS)), keptS));
   return { count: (ownStops?.count ?? 0) + 1, lostS: add(ownStops?.lostS ?? ZERO_S, lostS) };
 }
 

@@ -24,6 +24,7 @@ const isAsFar = (a: RunningTask, b: RunningTask): boolean =>
   a.attempt.job === b.attempt.job &&
   a.attempt.startedMs === b.attempt.startedMs &&
   a.attempt.resumedFromS === b.attempt.resumedFromS &&
+  a.attempt.slowdown === b.attempt.slowdown &&
   a.readS === b.readS &&
   a.ranS === b.ranS;
 

@@ -1,3 +1,4 @@
+import { workDoneIn } from '../../domain/slowdown.ts';
 import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { ZERO_S, add, isPositive, type Seconds } from '../../kernel/units.ts';
@@ -261,7 +262,7 @@ function runningTask(
     deadlineMs: job.deadlineMs,
     // Otherwise work would seem further on while it runs than when it waits again, and would be moved back and forth.
     readS: isPositive(attempt.resumedFromS) ? restoreS : ZERO_S,
-    savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, attempt.keptS),
+    savedS: stage.checkpoint === null ? ZERO_S : add(attempt.resumedFromS, workDoneIn(attempt, attempt.keptS)),
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
     ...(task === undefined || task.attempts <= attempt.number ? {} : { attempts: task.attempts }),

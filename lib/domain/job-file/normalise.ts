@@ -158,6 +158,16 @@ function jobFindings(file: JobFile): Finding[] {
       `constraints and preferences name ${entries} zones, types, families and labels in all, at most ${LIMITS.constraintEntries} are allowed: use \`*\``,
     );
   }
+  const slowest = [file, ...(file.stages ?? [])].reduce((most, { preferences = [] }) => {
+    const product = preferences.reduce((all, { slowdown = 1 }) => all * slowdown, 1);
+    return Math.max(most, product);
+  }, 1);
+  if (slowest > LIMITS.slowdown) {
+    invalid(
+      [],
+      `the slowdowns of preferences multiply to ${Number(slowest.toPrecision(3))}, at most ${LIMITS.slowdown} is allowed in all`,
+    );
+  }
   const characters = patternCharacters(file);
   if (characters > LIMITS.patternCharacters) {
     invalid(
@@ -266,9 +276,10 @@ function stageSpec(stage: StageFile, top: SharedKeys, baseDir: string | null): S
     checkpoint: checkpointOf(stage.checkpoint ?? top.checkpoint),
     expectedRuntimeS: stage.expectedRuntime ?? top.expectedRuntime ?? null,
     constraints: constraintsOf(stage.constraints ?? top.constraints ?? {}),
-    preferences: (stage.preferences ?? top.preferences ?? []).map(({ prefer, weight }) => ({
+    preferences: (stage.preferences ?? top.preferences ?? []).map(({ prefer, weight = 0, slowdown }) => ({
       prefer: constraintsOf(prefer),
       weight,
+      ...(slowdown === undefined ? {} : { slowdown }),
     })),
     ...placementOf(stage.placement ?? top.placement),
   };

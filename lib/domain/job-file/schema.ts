@@ -29,6 +29,7 @@ export const LIMITS = {
   retries: 100,
   listEntries: 256,
   preferences: 32,
+  slowdown: 100,
   /**
    * Zones, types and families that all constraints and preferences of a file name: each is compared with every pool.
    */
@@ -311,10 +312,27 @@ const sharedShape = {
   constraints: constraints.optional().describe('Hard constraints: only pools that satisfy all of them are used.'),
   preferences: z
     .array(
-      z.strictObject({
-        prefer: constraints.describe('What a pool must be to be preferred; keys as in `constraints`.'),
-        weight: z.number().gt(0).max(1).describe('How much: 0.1 treats such a pool as if it were 10 % cheaper.'),
-      }),
+      z
+        .strictObject({
+          prefer: constraints.describe('What a pool must be to be preferred; keys as in `constraints`.'),
+          weight: z
+            .number()
+            .gt(0)
+            .max(1)
+            .optional()
+            .describe('How much: 0.1 treats such a pool as if it were 10 % cheaper.'),
+          slowdown: z
+            .number()
+            .gt(1)
+            .max(LIMITS.slowdown)
+            .optional()
+            .describe(
+              'How many times as long a task runs on any other pool: 1.5 takes half as long again. Where a pool breaks several soft constraints, their slowdowns are multiplied.',
+            ),
+        })
+        .refine(({ weight, slowdown }) => weight !== undefined || slowdown !== undefined, {
+          error: 'needs a `weight`, a `slowdown` or both: else it has no effect',
+        }),
     )
     .max(LIMITS.preferences)
     .optional()

@@ -358,7 +358,7 @@ class Simulation {
       const after = await this.#dependencies(spec);
       const admission = this.#admit(spec, at);
       const job = newJob(spec, { id: jobId(`j-${timeOrderedText(at, this.#ids)}`), at, after, admission });
-      this.#truth.add(job.id, truth);
+      this.#truth.add(job.id, truth, spec);
       this.#collector.rows.name(job.id, key);
       this.#submitted++;
       this.#input.onAdmitted?.(submitted);

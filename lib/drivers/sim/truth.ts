@@ -2,7 +2,9 @@ import { EbbError, invariant } from '../../kernel/errors.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
 import { add, isPositive, megabytes, most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
 import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
-import type { InstanceType } from '../../domain/pool.ts';
+import type { JobSpec, Preference } from '../../domain/job.ts';
+import type { InstanceType, Pool } from '../../domain/pool.ts';
+import { slowdownOn, slowsAnywhere } from '../../domain/slowdown.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
@@ -49,8 +51,9 @@ export class Truth {
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
   readonly #runtime: TrueRuntime | null;
-  /** By pool; empty if running times are the workload's. */
-  readonly #types: ReadonlyMap<PoolId, InstanceType>;
+  readonly #pools: ReadonlyMap<PoolId, Pool>;
+  /** Soft constraints with a slowdown, by job and stage; jobs without any are not here. */
+  readonly #slowed = new Map<JobId, ReadonlyMap<string, readonly Preference[]>>();
 
   /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */
   constructor(
@@ -62,11 +65,14 @@ export class Truth {
     this.setupS = of.setupS;
     this.migrationMBPerS = of.migrationMBPerS ?? MIGRATION_MB_PER_S;
     this.#runtime = runtime;
-    this.#types = new Map(runtime === null ? [] : of.trace.pools.map(({ id, type }) => [id, type]));
+    this.#pools = new Map(of.trace.pools.map((pool) => [pool.id, pool]));
   }
 
-  add(job: JobId, stages: ReadonlyMap<string, StageTruth>): void {
+  /** A job of the workload, with its specification: soft constraints may slow it down. */
+  add(job: JobId, stages: ReadonlyMap<string, StageTruth>, spec: Pick<JobSpec, 'stages'>): void {
     this.#stages.set(job, stages);
+    const slowed = spec.stages.filter(({ preferences }) => slowsAnywhere(preferences));
+    if (slowed.length > 0) this.#slowed.set(job, new Map(slowed.map((s) => [s.name, s.preferences])));
   }
 
   /** Forgets a finished job, so that memory is bounded by the live ones. */
@@ -78,6 +84,7 @@ export class Truth {
       }
     }
     this.#stages.delete(job);
+    this.#slowed.delete(job);
   }
 
   /** Running time of a task in the workload, from its beginning, without an interruption. */
@@ -102,11 +109,26 @@ export class Truth {
       stopsInS: STOPS_IN_S,
       movesInS: most(STOPS_IN_S, seconds(megabytes(request.resources.memory) / this.migrationMBPerS)),
     };
-    return this.#runtime === null ? script : { ...script, pace: this.#paceOf(request, pool, runtimeS) };
+    const slowdown = this.#slowdownOf(request, pool);
+    if (this.#runtime !== null) return { ...script, pace: this.#paceOf(request, { pool, runtimeS, slowdown }) };
+    return slowdown === 1 ? script : { ...script, pace: () => 1 / slowdown };
   }
 
-  #paceOf(request: StartRequest, pool: PoolId, runtimeS: Seconds): NonNullable<TaskScript['pace']> {
-    const type = invariant(this.#types.get(pool), `the market has no pool ${pool}`);
+  /** Where its soft constraints are not met it is as slow as they say. */
+  #slowdownOf({ task }: StartRequest, pool: PoolId): number {
+    const preferences = this.#slowed.get(task.job as JobId)?.get(task.stage);
+    return preferences === undefined ? 1 : slowdownOn(preferences, this.#poolOf(pool));
+  }
+
+  #poolOf(pool: PoolId): Pool {
+    return invariant(this.#pools.get(pool), `the market has no pool ${pool}`);
+  }
+
+  #paceOf(
+    request: StartRequest,
+    { pool, runtimeS, slowdown }: { readonly pool: PoolId; readonly runtimeS: Seconds; readonly slowdown: number },
+  ): NonNullable<TaskScript['pace']> {
+    const { type } = this.#poolOf(pool);
     const runtime = invariant(this.#runtime, 'there is a function of the running time');
     const { task, role } = request;
     const stageS = this.runtimesS(task.job as JobId, task.stage);
@@ -114,7 +136,7 @@ export class Truth {
       const trueS = raw(runtime({ task, role, type, neighbours, runtimeS, stageS }));
       if (!(trueS > 0 && Number.isFinite(trueS)))
         throw new EbbError('internal', { what: 'a running time is to be above 0 and finite', got: String(trueS) });
-      return isPositive(runtimeS) ? raw(runtimeS) / trueS : 1;
+      return (isPositive(runtimeS) ? raw(runtimeS) / trueS : 1) / slowdown;
     };
   }
 

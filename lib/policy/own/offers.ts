@@ -1,4 +1,5 @@
 /** Reads of offers, and of starts on them, from users' policies. Each throws `Unusable` (read.ts). */
+import { slowdownKey } from '../../domain/slowdown.ts';
 import { seconds, usdPerHour } from '../../kernel/units.ts';
 import type { GroupId, PoolId } from '../../kernel/ids.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
@@ -65,6 +66,7 @@ export function readOffer(given: unknown, group: PendingGroup, pools: Pools): Of
     expectedLostS: seconds(amountOf('expectedLostS')),
     expectedDurationS: seconds(amountOf('expectedDurationS')),
     expectedCostUsd: figure(of['expectedCostUsd'], `expectedCostUsd of ${at}`),
+    ...slowdownKey(group.stage.preferences, view.pool),
     ...(opens !== undefined && { opens: opening(opens, at) }),
     ...(preferenceUsd !== undefined && { preferenceUsd: figure(preferenceUsd, `preferenceUsd of ${at}`) }),
   };

@@ -6,6 +6,7 @@ import { meanS } from '../../domain/distribution.ts';
 import type { Offer, RuntimeForecast } from '../../domain/forecast.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import { slowed } from '../../domain/slowdown.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
 import { lossOf } from '../../policy/work-left.ts';
 import { withOffers, withFurther, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
@@ -113,8 +114,9 @@ function taskOf(
 const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${terms.deadlineInS} ${terms.safeInS}`;
 
 /** Candidates of a deadline class from the options of its equivalence class. */
-function candidatesOf(options: Options, { runtime, terms }: AppraisedTask): Candidate[] {
-  const { places, appraised, rates } = options;
+function candidatesOf(options: Options, { runtime: work, terms }: AppraisedTask): Candidate[] {
+  const { places, appraised, rates, slowdown } = options;
+  const runtime = slowed(work, slowdown);
   const shares = terms.deadlineInS === null ? options.shares : options.hurriedShares;
   // Tasks that ask for nothing have no share.
   const dearer = options.shares.ofNew > 0 ? shares.ofNew / options.shares.ofNew : 1;

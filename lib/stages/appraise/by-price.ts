@@ -7,6 +7,7 @@ import type { ConsideredOffer } from '../../domain/plan.ts';
 import { usdPerHourOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { dominantShare, vector, type Resources } from '../../domain/resources.ts';
 import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
+import { slowdownOn, slowsAnywhere } from '../../domain/slowdown.ts';
 import { meanToDo } from '../../domain/work-to-do.ts';
 import type { AppraiseContext, AppraisePolicy, GroupOffers } from '../../policy/contracts.ts';
 import { isAboveOnDemand } from './pools.ts';
@@ -18,6 +19,8 @@ interface PricedPool {
   readonly usdPerHour: number;
   /** Dominant share of one task. */
   readonly share: number;
+  /** Running time there over that where all soft constraints are met. */
+  readonly slowdown: number;
 }
 
 interface PricedPools {
@@ -28,7 +31,8 @@ interface PricedPools {
 
 /**
  * Baseline: pools by the price of an instance now, as a fleet request sees them; no forecast of risk, lateness or
- * prices. Pools whose instances take tasks are always among the offers. Soft constraints are unknown to a fleet.
+ * prices. Pools whose instances take tasks are always among the offers. A fleet knows no soft
+ * constraints: it does not choose by them, but a task takes as long as they say.
  * O(classes of need and constraints x pools log pools + groups x offers).
  */
 export const appraiseByPrice: AppraisePolicy = (context) => byPriceAt(() => 'uncapped', context);
@@ -41,7 +45,9 @@ function byPriceAt(bidOf: (pool: Pool) => Bid, context: AppraiseContext): Return
   const classes = new Map<string, PricedPools>();
   const result = new Map<GroupId, GroupOffers>();
   for (const group of context.snapshot.groups) {
-    const key = `${vector(group.need).join(',')} ${JSON.stringify(group.stage.constraints)}`;
+    const { constraints, preferences } = group.stage;
+    const soft = slowsAnywhere(preferences) ? JSON.stringify(preferences) : '';
+    const key = `${vector(group.need).join(',')} ${JSON.stringify(constraints)} ${soft}`;
     let pools = classes.get(key);
     if (pools === undefined) classes.set(key, (pools = pricedPools(group, bidOf, context)));
     const offers = offersOf(group, pools, context);
@@ -65,7 +71,8 @@ function pricedPools(
     }
     const { pool, quote } = view;
     const share = dominantShare(need, pool.type.capacity);
-    return [{ view, bid: bidOf(pool), usdPerHour: usdPerHourOf(pool, quote), share }];
+    const slowdown = slowdownOn(stage.preferences, pool);
+    return [{ view, bid: bidOf(pool), usdPerHour: usdPerHourOf(pool, quote), share, slowdown }];
   });
   return {
     byPrice: priced.sort((a, b) => a.usdPerHour - b.usdPerHour || (a.view.pool.id < b.view.pool.id ? -1 : 1)),
@@ -96,7 +103,7 @@ function offersOf(
   const held = instanceParts(snapshot).takingTasks;
   const durationS = meanToDo(forecast.runtime, group);
   const isKept = (p: PricedPool, rank: number): boolean => rank < config.offersPerGroup || held.has(p.view.pool.id);
-  const costUsd = (p: PricedPool): number => (p.share * p.usdPerHour * durationS) / 3600;
+  const costUsd = (p: PricedPool): number => (p.share * p.usdPerHour * durationS * p.slowdown) / 3600;
   const offers = byPrice.filter(isKept).map((p): Offer => ({
     group: group.id,
     pool: p.view.pool.id,
@@ -109,8 +116,9 @@ function offersOf(
     pInterrupted: 0,
     pLate: 0,
     expectedLostS: seconds(0),
-    expectedDurationS: seconds(durationS),
+    expectedDurationS: seconds(durationS * p.slowdown),
     expectedCostUsd: costUsd(p),
+    ...(p.slowdown === 1 ? {} : { slowdown: p.slowdown }),
   }));
   return {
     offers,

@@ -7,6 +7,7 @@ import { holdingOf, type Holding } from './holding.ts';
 import { unhurriedOutcome, type Terms, type Unhurried } from './outcome.ts';
 import { isSame, type PoolBook } from './pools.ts';
 import type { Place, RequestClass, ClassPool, Shares } from './request-classes.ts';
+import { slowed } from '../../domain/slowdown.ts';
 import { capUsd } from '../../domain/pool.ts';
 
 const HOUR_S = 3600;
@@ -28,6 +29,8 @@ export interface Options {
   /** Shares of tasks with a deadline, which start together: none waits for a slot that another one has paid for. */
   readonly hurriedShares: Shares;
   readonly rates: Omit<Rates, 'rate'>;
+  /** Running time there over that where all soft constraints are met. */
+  readonly slowdown: number;
 }
 /** Outcome without a deadline, and its inputs. */
 export interface Appraised extends Unhurried, Pick<Rates, 'rate'> {
@@ -142,11 +145,11 @@ export class EquivalenceClass {
    */
   #spotPool(pool: ClassPool, isRefunded: boolean): SpotPool {
     const { meanS } = this.#work;
-    const { priced, preferred } = pool;
+    const { priced, preferred, slowdown } = pool;
     const { ofNew: share } = this.#requestClass.shares(pool, this.#holding);
     const rate = (priced.lowestBy(this.#halfway) * share) / HOUR_S;
     const kept = isRefunded ? 1 - priced.highestHazard : 1;
-    const leastUsd = Math.min(rate, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
+    const leastUsd = Math.min(rate * slowdown, this.#fallbackRate ?? Infinity) * meanS * kept * (1 - preferred);
     return { leastUsd, options: once(() => this.#options(pool)) };
   }
 
@@ -157,7 +160,7 @@ export class EquivalenceClass {
 
   #fallback: { readonly usdPerS: number | null } | null = null;
 
-  /** Cheapest on-demand pool, US dollars per second that the task pays there; null when none fits. */
+  /** Cheapest on-demand pool, US dollars per second of its work that the task pays there; null when none fits. */
   get #fallbackRate(): number | null {
     return (this.#fallback ??= { usdPerS: this.#cheapestOnDemand() }).usdPerS;
   }
@@ -166,18 +169,21 @@ export class EquivalenceClass {
     const rates = this.#requestClass
       .nonInterruptible()
       .filter(({ priced }) => priced.pool.option === 'on-demand')
-      .map((p) => (p.priced.priceUsdPerHour * this.#requestClass.shares(p, this.#holding).ofNew) / HOUR_S);
+      .map((p) => (p.priced.priceUsdPerHour * p.slowdown * this.#requestClass.shares(p, this.#holding).ofNew) / HOUR_S);
     return rates.length === 0 ? null : Math.min(...rates);
   }
 
   #options(pool: ClassPool): Options {
-    const { priced, places } = pool;
+    const { priced, places, slowdown } = pool;
     const shares = this.#requestClass.shares(pool, this.#holding);
     const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
     const freeBeforeS = spot && this.#book.config.refundRule === 'first-hour' ? HOUR_S : 0;
-    const rates = { fallbackRate: this.#fallbackRate, freeBeforeS };
-    const { runtime, terms } = this.#work;
+    const fallback = this.#fallbackRate;
+    // The outcome counts in seconds on this pool.
+    const rates = { fallbackRate: fallback === null ? null : fallback / slowdown, freeBeforeS };
+    const { terms } = this.#work;
+    const runtime = slowed(this.#work.runtime, slowdown);
     let last: Appraised | null = null;
     const appraised = priced.bids.map(({ bid, table }): Appraised => {
       // A capped bid never pays more than the bid; an uncapped one also pays the spikes, which the mean holds.
@@ -195,7 +201,7 @@ export class EquivalenceClass {
     const { runtimeS, ofNewS } = this.#holding;
     const alone = runtimeS > 0 ? (shares.own * ofNewS) / runtimeS : 0;
     const hurriedShares = { ...shares, ofNew: Math.max(shares.ofNew, alone) };
-    return { places, appraised, shares, hurriedShares, rates };
+    return { places, appraised, shares, hurriedShares, rates, slowdown };
   }
 }
 

@@ -221,6 +221,7 @@ function offerOf(group: GroupId, c: Candidate, config: SchedulerConfig): Offer {
     expectedDurationS: seconds(c.outcome.durationS),
     expectedCostUsd: c.outcome.costUsd,
     ...(c.place.opens === undefined ? {} : { opens: c.place.opens }),
+    ...(c.place.slowdown === 1 ? {} : { slowdown: c.place.slowdown }),
     ...(c.place.preferred > 0 ? { preferenceUsd: c.place.preferred * c.outcome.costUsd } : {}),
   };
 }
@@ -286,7 +287,7 @@ function considered(c: Candidate, v: Verdicts): ConsideredOffer {
     pInterrupted: c.outcome.pInterrupted,
     pLate: c.outcome.pLate,
     expectedCostUsd: c.outcome.costUsd,
-    verdict: verdict(c, v),
+    verdict: `${verdict(c, v)}${slower(c)}`,
   };
 }
 
@@ -308,6 +309,10 @@ function verdict(c: Candidate, v: Verdicts): string {
     ? `not kept: another bid in this pool is better${premium(c, v)}`
     : `not kept: others are better${premium(c, v)}`;
 }
+
+/** A soft constraint that the pool does not meet, as part of a verdict. */
+const slower = ({ place: { slowdown } }: Candidate): string =>
+  slowdown === 1 ? '' : `; does not meet a soft constraint, takes ${Number(slowdown.toFixed(2))} times as long`;
 
 function keptVerdict(c: Candidate, v: Verdicts): string {
   const late = c.outcome.pLate > v.acceptable ? `; late with probability ${percent(c.outcome.pLate)}` : '';

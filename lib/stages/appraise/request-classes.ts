@@ -2,6 +2,7 @@ import { once } from '../../kernel/once.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Constraints, Preference } from '../../domain/job.ts';
+import { slowdownOn } from '../../domain/slowdown.ts';
 import { milliCpuOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
 import { Demand, type ClassDemand } from './demand.ts';
@@ -15,6 +16,7 @@ export interface Place {
   readonly bid: Bid;
   readonly priceUsdPerHour: number;
   readonly preferred: number;
+  readonly slowdown: number;
   readonly opens: Offer['opens'] | undefined;
 }
 
@@ -27,6 +29,8 @@ export class ClassPool {
   readonly share: number;
   /** Price reduction for matched preferences, a fraction in [0, 1]. */
   readonly preferred: number;
+  /** Running time there over that where all soft constraints are met. */
+  readonly slowdown: number;
   /** Next try of a pool in back-off. */
   readonly opens: Offer['opens'] | undefined;
   #places: readonly Place[] | null = null;
@@ -36,20 +40,29 @@ export class ClassPool {
     index,
     share,
     preferred,
+    slowdown = 1,
     opens,
-  }: Pick<ClassPool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ClassPool, 'opens'>>) {
+  }: Pick<ClassPool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ClassPool, 'slowdown' | 'opens'>>) {
     this.priced = priced;
     this.index = index;
     this.share = share;
     this.preferred = preferred;
+    this.slowdown = slowdown;
     this.opens = opens;
   }
 
   /** One per bid of the pool, shared by all equivalence classes. */
   get places(): readonly Place[] {
-    const { priced, preferred, opens } = this;
+    const { priced, preferred, slowdown, opens } = this;
     const { pool, priceUsdPerHour } = priced;
-    return (this.#places ??= priced.bids.map(({ bid }) => ({ pool, bid, priceUsdPerHour, preferred, opens })));
+    return (this.#places ??= priced.bids.map(({ bid }) => ({
+      pool,
+      bid,
+      priceUsdPerHour,
+      preferred,
+      slowdown,
+      opens,
+    })));
   }
 }
 
@@ -120,8 +133,8 @@ export class RequestClass {
   readonly demand: ClassDemand;
   readonly #need: Resources;
   readonly #passing: Passing;
-  /** Price reduction for matched preferences by pool; null: there are no preferences. */
-  readonly #preferred: Preferred | null;
+  /** Effect of soft constraints by pool; null: there are none. */
+  readonly #soft: Soft | null;
   readonly #all: Demand;
   readonly #book: PoolBook;
   readonly #scratch: Table;
@@ -133,7 +146,7 @@ export class RequestClass {
     readonly id: number;
     readonly need: Resources;
     readonly passing: Passing;
-    readonly preferred: Preferred | null;
+    readonly soft: Soft | null;
     readonly all: Demand;
     readonly book: PoolBook;
     readonly scratch: Table;
@@ -141,7 +154,7 @@ export class RequestClass {
     this.id = of.id;
     this.#need = of.need;
     this.#passing = of.passing;
-    this.#preferred = of.preferred;
+    this.#soft = of.soft;
     this.#all = of.all;
     this.#book = of.book;
     this.#scratch = of.scratch;
@@ -214,14 +227,20 @@ export class RequestClass {
       const backOff = this.#book.isOpen(index) ? undefined : this.#book.views[index]?.backOff;
       const opens = backOff && { atMs: backOff.untilMs, p: chanceAfter(backOff.refusals) };
       const share = this.#book.shareOf(this.demand.need, index);
-      known = new ClassPool({ priced, index, share, preferred: this.#preferredIn(index), opens });
+      known = new ClassPool({ priced, index, share, ...this.#softIn(index), opens });
       this.#known.set(index, known);
     }
     return known;
   }
 
-  #preferredIn(index: number): number {
-    return this.#preferred === null ? 0 : this.#preferred(index);
+  #softIn(index: number): SoftEffect {
+    return this.#soft === null ? NO_EFFECT : this.#soft(index);
+  }
+
+  /** Price there over the price of a pool without preference and slowdown. */
+  #feltPrice(index: number): number {
+    const { preferred, slowdown } = this.#softIn(index);
+    return (1 - preferred) * slowdown;
   }
 
   /** Pools that it may use now, in order, with the least price of a task. */
@@ -242,7 +261,7 @@ export class RequestClass {
     const paid = this.#all.leastShares(this.demand, pools, table.share);
     for (const pool of pools) {
       if (!this.#mayOpen(pool)) continue;
-      table.leastUsd[pool] = this.#book.lowUsd(pool) * (paid[pool] ?? 0) * (1 - this.#preferredIn(pool));
+      table.leastUsd[pool] = this.#book.lowUsd(pool) * (paid[pool] ?? 0) * this.#feltPrice(pool);
     }
     return table;
   }
@@ -257,9 +276,9 @@ export class RequestClass {
     return backOff !== undefined && pool.option === 'spot';
   }
 
-  /** Price of a whole instance, likewise. */
+  /** Price of a whole instance, likewise; per hour of work. */
   #wholeUsd(index: number): number {
-    return this.#book.lowUsd(index) * (1 - this.#preferredIn(index));
+    return this.#book.lowUsd(index) * this.#feltPrice(index);
   }
 
   #scan(): Scanned {
@@ -355,8 +374,11 @@ interface Scanned {
   readonly excluded: RequestClass['excluded'];
 }
 
-/** Fraction in [0, 1], by the position of a pool. */
-type Preferred = (index: number) => number;
+/** What soft constraints change in one pool. */
+type SoftEffect = Pick<ClassPool, 'preferred' | 'slowdown'>;
+const NO_EFFECT: SoftEffect = { preferred: 0, slowdown: 1 };
+/** The same by the position of a pool. */
+type Soft = (index: number) => SoftEffect;
 
 /**
  * Request classes by content, made on first use. Filtering is O(pools) per distinct constraints, and O(pools) per
@@ -367,7 +389,7 @@ export class RequestClassBook {
   readonly #demand: Demand;
   readonly #requestClasses = new Map<string, RequestClass>();
   readonly #passing = new Map<string, Passing>();
-  readonly #preferred = new Map<string, Preferred>();
+  readonly #soft = new Map<string, Soft>();
   readonly #scratch: Table;
 
   constructor(book: PoolBook) {
@@ -388,11 +410,11 @@ export class RequestClassBook {
     let requestClass = this.#requestClasses.get(key);
     if (requestClass === undefined) {
       const passing = known(this.#passing, constraintKey, () => passingPools(this.#book, constraints));
-      const preferred =
-        preferenceKey === '' ? null : known(this.#preferred, preferenceKey, () => preferredIn(this.#book, preferences));
+      const soft =
+        preferenceKey === '' ? null : known(this.#soft, preferenceKey, () => softIn(this.#book, preferences));
       const [book, all, scratch] = [this.#book, this.#demand, this.#scratch];
       const id = this.#requestClasses.size;
-      requestClass = new RequestClass({ id, need, passing, preferred, all, book, scratch });
+      requestClass = new RequestClass({ id, need, passing, soft, all, book, scratch });
       this.#requestClasses.set(key, requestClass);
     }
     return requestClass;
@@ -425,9 +447,13 @@ function passingPools(book: PoolBook, constraints: Constraints): Passing {
 }
 
 /** Worked out for each pool on first use. */
-function preferredIn(book: PoolBook, preferences: readonly Preference[]): Preferred {
-  const fractions: (number | undefined)[] = [];
-  return (index) => (fractions[index] ??= preferredFraction(preferences, book.priced(index)));
+function softIn(book: PoolBook, preferences: readonly Preference[]): Soft {
+  const effects: (SoftEffect | undefined)[] = [];
+  return (index) =>
+    (effects[index] ??= {
+      preferred: preferredFraction(preferences, book.priced(index)),
+      slowdown: slowdownOn(preferences, book.priced(index).pool),
+    });
 }
 
 function preferredFraction(preferences: readonly Preference[], { pool }: PricedPool): number {

@@ -27,7 +27,7 @@ export function lastStepAt(s: number, step = -1): number {
 }
 
 /** Doubles of a row: start time (ms; Infinity before the start), then seconds read, resumed from and run before. */
-const FACTS = 4;
+const FACTS = 5;
 
 /** Running tasks, row by row as in the snapshot, each with a value of its caller. */
 export class Lasting<T> {
@@ -80,7 +80,8 @@ export class Lasting<T> {
       const at = i * FACTS;
       // Same as `doneOnceS` of `begunBy`.
       const ranS = Math.max(0, (now - (facts[at] as number)) / 1000);
-      const doneS = (facts[at + 2] as number) + Math.max(0, ranS - (facts[at + 1] as number));
+      const paceS = Math.max(0, ranS - (facts[at + 1] as number)) / (facts[at + 4] as number);
+      const doneS = (facts[at + 2] as number) + paceS;
       const step = lastStepAt(Math.max(doneS, facts[at + 3] as number), this.#steps[i]);
       this.#steps[i] = step;
       visit(of, step);
@@ -102,6 +103,7 @@ export class Lasting<T> {
     this.#facts[to * FACTS + 1] = raw(r.readS);
     this.#facts[to * FACTS + 2] = raw(resumedFromS);
     this.#facts[to * FACTS + 3] = raw(r.ranS ?? ZERO_S);
+    this.#facts[to * FACTS + 4] = r.attempt.slowdown ?? 1;
     this.#steps[to] = -1;
   }
 

@@ -134,8 +134,9 @@ function reasonToMove({ running, view, together, tolerates }: Guarded, input: De
 export function pLeftOver(running: RunningTask, overS: number, { snapshot, forecasts }: DecisionContext): number {
   const of = begunBy(running, snapshot.nowMs);
   const forecast = forecastFor(forecasts.runtime, running);
-  if (forecast === undefined) return gt(doneOnceS(of), seconds(overS)) ? 1 : 0;
-  return exceedsToDo(forecast.runtime, of, seconds(overS));
+  const workS = seconds(overS / (running.attempt.slowdown ?? 1));
+  if (forecast === undefined) return gt(doneOnceS(of), workS) ? 1 : 0;
+  return exceedsToDo(forecast.runtime, of, workS);
 }
 
 const percent = (p: number): string => `${(100 * p).toFixed(1)} %`;

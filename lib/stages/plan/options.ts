@@ -27,6 +27,7 @@ import { usdPerHourOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
+import { slowed } from '../../domain/slowdown.ts';
 import { worthAt } from '../../domain/utility.ts';
 import { GUARD_CYCLES, isGuarded } from '../../policy/last-safe-moment.ts';
 import { deadlineAnswer, type DeadlineAnswer } from './deadline-choice.ts';
@@ -344,7 +345,7 @@ function plannedOption(a: Appraised, context: OptionContext): PlannedOption {
   const there = offer.expectedCostUsd * laterFactor(group, { pool, slot }, context);
   const elsewhere = Number.isFinite(a.elsewhereUsd) ? a.elsewhereUsd : there;
   const costUsd = offer.opens === undefined ? there : offer.opens.p * there + (1 - offer.opens.p) * elsewhere;
-  const left = a.left ?? certain(offer.expectedDurationS);
+  const left = a.left === null ? certain(offer.expectedDurationS) : slowed(a.left, offer.slowdown ?? 1);
   const worthUsd = expectedWorthOf(a, startMs, left, context.canFlee);
   const preferred = group.stage.preferences.reduce(
     (sum, p) => sum + (brokenConstraint(p.prefer, pool) === null ? p.weight : 0),

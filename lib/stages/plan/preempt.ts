@@ -57,7 +57,9 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   // The curve integrated over the running time that is left (JamaisVu section 4.3 with distributions as 3Sigma has
   // them).
   const worthIn = (s: number): number => worthAt(worth.curve, plus(snapshot.nowMs, seconds(s)));
-  const forgone = runtime === null ? worthIn(raw(of.ranS)) : expectToDo(runtime, of, worthIn);
+  const { slowdown = 1 } = attempt;
+  const worthAfter = (workS: number): number => worthIn(workS * slowdown);
+  const forgone = runtime === null ? worthAfter(raw(of.ranS)) : expectToDo(runtime, of, worthAfter);
   const leftS = meanLeftS(running, input);
   const usdPerS = (onDemandUsdOf(view.pool) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
   const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;

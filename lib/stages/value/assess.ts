@@ -11,10 +11,11 @@ import {
   type Seconds,
 } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { mean, meanS, type Distribution } from '../../domain/distribution.ts';
+import { mean, meanS, quantileS, type Distribution } from '../../domain/distribution.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { begunBy, doneOnceS, meanToDo, type Begun } from '../../domain/work-to-do.ts';
+import { slowed } from '../../domain/slowdown.ts';
 import { workKeptS, type RunningTask } from '../../domain/snapshot.ts';
 import { forecastFor, type Forecasts } from '../../domain/forecasts.ts';
 import { chargedAloneS } from '../../market/billing.ts';
@@ -75,21 +76,23 @@ export function valuePolicy(draw: DrawCurve): ValuePolicy {
     for (const g of snapshot.groups) {
       const stage = stageOf(g.job, g.stage);
       if (stage === undefined) continue;
-      const grown = grownBy(stage, g);
-      groups.set(g.id, worthOf(grown, { done: doneOnceS(g), kept: g.keptS, wavesBeforeS: stage.wavesBeforeS }, config));
+      const { slowdown, wavesBeforeS } = stage;
+      const begun = { ranS: scale(doneOnceS(g), slowdown), keptS: scale(g.keptS, slowdown) };
+      groups.set(g.id, worthOf(grownBy(stage, begun), { done: begun.ranS, kept: begun.keptS, wavesBeforeS }, config));
     }
     const ofRunning = (r: RunningTask): Worth | undefined => {
       const stage = stageOf(r.attempt.job, r.stage);
       // Without a deadline it is the same for all tasks of a stage.
       return (
-        stage?.lasting ?? (stage && worthOf(stage, { ...carried(r, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
+        stage?.lasting ??
+        (stage && worthOf(stage, { ...carried(r, stage.slowdown, snapshot.nowMs), wavesBeforeS: ZERO_S }, config))
       );
     };
     const mayBeDue = (r: RunningTask, withinS: number): boolean => {
       const stage = stageOf(r.attempt.job, r.stage);
       if (stage === undefined || stage.taskDeadlineMs === null) return false;
       const slackS = secondsBetween(snapshot.nowMs, stage.taskDeadlineMs);
-      return slackS <= withinS + mostNeededS(stage, begunBy(r, snapshot.nowMs).ranS, config);
+      return slackS <= withinS + mostNeededS(stage, scale(begunBy(r, snapshot.nowMs).ranS, stage.slowdown), config);
     };
     return { groups, ofRunning, mayBeDue } satisfies Worths;
   };
@@ -119,13 +122,14 @@ function onceAsked(jobs: ReadonlyMap<JobId, Job>, assess: (job: Job) => Readonly
 }
 
 /**
- * Progress that an attempt takes to another instance. A program with a checkpoint signal saves when told to stop, by an
- * interruption's warning or by a move; without one only its own saves count. Counting all work since the last
- * checkpoint as lost would send half-done jobs to on-demand with hours to spare.
+ * Progress that an attempt takes to another instance, in seconds of that one. A program with a checkpoint signal saves
+ * when told to stop, by an interruption's warning or by a move; without one only its own saves count. Counting all work
+ * since the last checkpoint as lost would send half-done jobs to on-demand with hours to spare.
  */
-function carried(running: RunningTask, nowMs: EpochMs): { readonly done: Seconds; readonly kept: Seconds } {
+function carried(running: RunningTask, slowdown: number, nowMs: EpochMs): Pick<Progress, 'done' | 'kept'> {
   const { keptS, ranS } = begunBy(running, nowMs);
-  return { done: ranS, kept: running.stage.checkpoint === null ? workKeptS(running, nowMs) : keptS };
+  const kept = running.stage.checkpoint === null ? workKeptS(running, nowMs) : keptS;
+  return { done: scale(ranS, slowdown), kept: scale(kept, slowdown) };
 }
 
 /** Parts of a worth's reason. */
@@ -140,7 +144,10 @@ interface StageWorth {
   readonly curve: UtilityCurve;
   readonly why: Why;
   readonly taskDeadlineMs: EpochMs | null;
+  /** On the pool that worth is reckoned with: the cheapest at its on-demand price (on-demand-price.ts). */
   readonly runtime: Distribution;
+  /** Its running time there over that where all soft constraints are met. */
+  readonly slowdown: number;
   readonly wavesBeforeS: Seconds;
   /** True if the worth is a multiple of the expected cost, not stated by the user. */
   readonly followsCost: boolean;
@@ -177,6 +184,7 @@ const runtimesOf = (job: Job, { runtime }: Forecasts): (Distribution | undefined
 interface OpenStage extends StageSize {
   readonly total: number;
   readonly taskUsd: number;
+  readonly slowdown: number;
 }
 
 function assessJob(context: JobContext): Map<string, StageWorth> {
@@ -207,6 +215,7 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
       followsCost: job.spec.value.onTimeUsd === null,
       lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
+      slowdown: stage.slowdown,
       wavesBeforeS: scale(mean(stage.runtime), wavesBefore(stage, vcpus)),
     });
   }
@@ -219,9 +228,11 @@ function openStages({ job, runtimes, prices, config }: JobContext): OpenStage[] 
     const tasks = spec.tasks - (progress?.succeeded ?? 0);
     const runtime = runtimes[i];
     if (tasks <= 0 || runtime === undefined) return [];
-    const taskUsd = Math.max((prices(spec) * chargedAloneS(runtime, config)) / 3600, MIN_TASK_USD);
+    const { usdPerHour, slowdown } = prices(spec);
+    const there = slowed(runtime, slowdown);
+    const taskUsd = Math.max((usdPerHour * chargedAloneS(there, config)) / 3600, MIN_TASK_USD);
     const { name, dependsOn, resources } = spec;
-    return [{ name, dependsOn, tasks, total: spec.tasks, runtime, cpu: resources.cpu, taskUsd }];
+    return [{ name, dependsOn, tasks, total: spec.tasks, runtime: there, slowdown, cpu: resources.cpu, taskUsd }];
   });
 }
 
@@ -241,15 +252,18 @@ interface Progress {
   readonly wavesBeforeS: Seconds;
 }
 
+/** Quantile of a forecast that counts as all of it: forecasts with a back-off have a long tail of next to no weight. */
+const ALL_OUTLIVED = 0.995;
+
 /**
  * The same stage for tasks that outlived all of its forecast. A worth that is a multiple of the cost of the job's work
  * grows with the work: else a job whose running time was thought much too short is not worth its own cost, and waits
  * for ever once it is stopped.
  */
-function grownBy(stage: StageWorth, group: Begun): StageWorth {
+function grownBy(stage: StageWorth, group: Required<Begun>): StageWorth {
   const { runtime, curve } = stage;
-  const longestS = runtime.atS.at(-1) ?? 0;
-  if (!stage.followsCost || longestS === 0 || raw(doneOnceS(group)) < longestS) return stage;
+  const ranS = raw(doneOnceS(group));
+  if (!stage.followsCost || ranS === 0 || ranS < quantileS(runtime, ALL_OUTLIVED)) return stage;
   const factor = meanToDo(runtime, group) / meanS(runtime);
   if (!(factor > 1)) return stage;
   return { ...stage, curve: { points: curve.points.map(({ atMs, usd }) => ({ atMs, usd: usd * factor })) } };

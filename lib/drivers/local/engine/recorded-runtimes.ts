@@ -54,7 +54,10 @@ const hasFailed = (a: Attempt): boolean => a.outcome === 'failed';
 const ranS = (a: Attempt, untilMs: EpochMs): number =>
   a.startedMs === null
     ? 0
-    : Math.max(1, raw(a.resumedFromS) + Math.max(0, secondsBetween(a.startedMs, a.endedMs ?? untilMs)));
+    : Math.max(
+        1,
+        raw(a.resumedFromS) + Math.max(0, secondsBetween(a.startedMs, a.endedMs ?? untilMs)) / (a.slowdown ?? 1),
+      );
 
 function median(values: readonly number[]): number | null {
   const sorted = values.toSorted((a, b) => a - b);

@@ -330,9 +330,12 @@ describe('job file', () => {
     ["inputs: ['{1..600}', '{1..600}']", 'at most 1000 patterns together'],
     ["inputs: '!(a)'", 'extended pattern'],
     [`preferences: [${'{prefer: {zones: a}, weight: 0.1},'.repeat(33)}]`, 'at most 32|<=32'],
+    ['preferences: [{prefer: {zones: a}}]', 'needs a `weight`, a `slowdown` or both'],
+    ['preferences: [{prefer: {zones: a}, slowdown: 1}]', '>1'],
+    [`preferences: [${'{prefer: {zones: a}, slowdown: 5},'.repeat(3)}]`, 'multiply to 125, at most 100'],
     [
       `preferences: [${`{prefer: {zones: [${'a*,'.repeat(200)}]}, weight: 0.1},`.repeat(11)}]`,
-      'name 2200 zones, types and families',
+      'name 2200 zones, types, families and labels',
     ],
   ])('bounds what a cycle and an instance would have to match: %.40s', (keys, why) => {
     expect(issuesOf(withKeys(keys)).join()).toMatch(new RegExp(why));

@@ -159,7 +159,7 @@ describe('the true time of a move', () => {
       setupS: seconds(0),
       ...(migrationMBPerS === undefined ? {} : { migrationMBPerS }),
     });
-    truth.add(jobId('j'), new Map([['main', { runtimeS: Float64Array.of(100) }]]));
+    truth.add(jobId('j'), new Map([['main', { runtimeS: Float64Array.of(100) }]]), { stages: [] });
     const { resources } = request();
     return truth.script(request({ resources: { ...resources, memory: mib(memoryMiB) } }), seconds(0), CALM);
   };

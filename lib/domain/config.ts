@@ -84,6 +84,14 @@ export const schedulerConfig = z.strictObject({
     .positive()
     .default(MIGRATION_MB_PER_S)
     .describe('Megabytes per second of the requested memory that a move saves and transfers. Stratus 3.3.1: 160 MB/s.'),
+  preemptionDelayS: z
+    .number()
+    .nonnegative()
+    .max(86_400)
+    .default(0)
+    .describe(
+      'Time after an attempt that was told to stop has ended until its place is free: cleaning up, loading another image. Plans count on it, and in simulations it takes so long (JamaisVu, figure 14).',
+    ),
   correlationPenalty: z
     .number()
     .nonnegative()

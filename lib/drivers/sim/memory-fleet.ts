@@ -66,6 +66,8 @@ export interface TaskScript {
   readonly checkpointEveryS: Seconds | null;
   /** Time from a checkpoint signal or SIGTERM to its exit; the checkpoint signal saves the work done so far. */
   readonly stopsInS: Seconds;
+  /** Time after a stop until its place is free. Absent: none. */
+  readonly vacatesInS?: Seconds;
   /** Least time to save and transfer its memory for a move; it makes no progress meanwhile. Absent: as any stop. */
   readonly movesInS?: Seconds;
   readonly usage?: Usage;
@@ -426,7 +428,7 @@ export class MemoryFleet implements Fleet {
     if (checkpoint !== null) attempt.keptS = workedS(attempt, how.atMs);
     const patienceS = add(checkpoint?.graceS ?? ZERO_S, seconds(KILL_AFTER_S));
     this.#endAt(instance, attempt, {
-      atMs: plus(how.atMs, least(script.stopsInS, patienceS)),
+      atMs: plus(how.atMs, add(least(script.stopsInS, patienceS), script.vacatesInS ?? ZERO_S)),
       exitCode: null,
       exitSignal: gt(script.stopsInS, patienceS) ? 'SIGKILL' : 'SIGTERM',
     });
@@ -446,7 +448,8 @@ export class MemoryFleet implements Fleet {
     attempt.savingS = workedS(attempt, atMs);
     attempt.endsMs = null;
     const patienceS = add(checkpoint.graceS, seconds(KILL_AFTER_S));
-    const takesS = most(least(script.stopsInS, patienceS), script.movesInS ?? ZERO_S);
+    const stopsInS = most(least(script.stopsInS, patienceS), script.movesInS ?? ZERO_S);
+    const takesS = add(stopsInS, script.vacatesInS ?? ZERO_S);
     const exitSignal = gt(script.stopsInS, patienceS) ? 'SIGKILL' : 'SIGTERM';
     this.#endAt(instance, attempt, { atMs: plus(atMs, takesS), exitCode: null, exitSignal });
   }

@@ -9,7 +9,7 @@ import { EbbError } from '../../kernel/errors.ts';
 import { VirtualClock } from '../../kernel/clock.ts';
 import { jobId, timeOrderedText, type JobId } from '../../kernel/ids.ts';
 import { randomStream, type Uniform } from '../../kernel/random.ts';
-import { epochMs, gte, isoOf, lt, lte, most, raw, type EpochMs, type Seconds } from '../../kernel/units.ts';
+import { epochMs, gte, isoOf, lt, lte, most, raw, type EpochMs, type Seconds, seconds } from '../../kernel/units.ts';
 import { admitter } from '../../cycle/admit/admission.ts';
 import { Engine, type CycleReport } from '../../cycle/engine.ts';
 import { Forecasting } from '../../cycle/forecast/forecasting.ts';
@@ -455,7 +455,16 @@ class Arrivals {
 }
 
 const truthOf = ({ trace, config, setupS, migrationMBPerS, runtime }: SimulationInput): Truth =>
-  new Truth({ trace, capacity: capacityOf(trace, config), setupS, migrationMBPerS }, runtime);
+  new Truth(
+    {
+      trace,
+      capacity: capacityOf(trace, config),
+      setupS,
+      migrationMBPerS,
+      preemptionDelayS: seconds(config.preemptionDelayS),
+    },
+    runtime,
+  );
 
 function expectWindow({ fromMs, toMs, trace }: SimulationInput): void {
   const iso = (t: EpochMs): string => (Math.abs(raw(t)) <= LAST_INSTANT_MS ? isoOf(t) : `${raw(t)} ms`);

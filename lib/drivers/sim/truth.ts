@@ -1,6 +1,6 @@
 import { EbbError, invariant } from '../../kernel/errors.ts';
 import type { JobId, PoolId } from '../../kernel/ids.ts';
-import { add, isPositive, megabytes, most, raw, seconds, sub, type Seconds } from '../../kernel/units.ts';
+import { add, isPositive, megabytes, most, raw, seconds, sub, ZERO_S, type Seconds } from '../../kernel/units.ts';
 import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 import type { JobSpec, Preference } from '../../domain/job.ts';
 import type { InstanceType, Pool } from '../../domain/pool.ts';
@@ -47,6 +47,8 @@ export class Truth {
   readonly setupS: Seconds;
   /** Megabytes of a task's memory that a move transfers per second. */
   readonly migrationMBPerS: number;
+  /** Time after a stop until the place of an attempt is free. */
+  readonly preemptionDelayS: Seconds;
   readonly #stages = new Map<JobId, ReadonlyMap<string, StageTruth>>();
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
@@ -57,12 +59,16 @@ export class Truth {
 
   /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */
   constructor(
-    of: Pick<Truth, 'trace' | 'capacity' | 'setupS'> & { readonly migrationMBPerS?: number | undefined },
+    of: Pick<Truth, 'trace' | 'capacity' | 'setupS'> & {
+      readonly migrationMBPerS?: number | undefined;
+      readonly preemptionDelayS?: Seconds;
+    },
     runtime: TrueRuntime | null = null,
   ) {
     this.trace = of.trace;
     this.capacity = of.capacity;
     this.setupS = of.setupS;
+    this.preemptionDelayS = of.preemptionDelayS ?? ZERO_S;
     this.migrationMBPerS = of.migrationMBPerS ?? MIGRATION_MB_PER_S;
     this.#runtime = runtime;
     this.#pools = new Map(of.trace.pools.map((pool) => [pool.id, pool]));
@@ -107,6 +113,7 @@ export class Truth {
       exitCode: this.#fails(job as JobId, stage, index) ? 1 : 0,
       checkpointEveryS: request.checkpoint?.everyS ?? null,
       stopsInS: STOPS_IN_S,
+      ...(isPositive(this.preemptionDelayS) ? { vacatesInS: this.preemptionDelayS } : {}),
       movesInS: most(STOPS_IN_S, seconds(megabytes(request.resources.memory) / this.migrationMBPerS)),
     };
     const slowdown = this.#slowdownOf(request, pool);

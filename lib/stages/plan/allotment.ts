@@ -2,6 +2,7 @@
 import type { AttemptId } from '../../kernel/ids.ts';
 import type { Allotment, SolveReport } from '../../domain/plan.ts';
 import { tasksBy, type Selection } from './fill.ts';
+import { slotsUntilFree } from './preempt.ts';
 import { usdText, type Choice, type Problem } from './problem.ts';
 import type { PlannedOption } from './options.ts';
 import { waitsOf } from './waits.ts';
@@ -12,6 +13,9 @@ export function allotmentOf(problem: Problem, selection: Selection, solve: Solve
   const starts: Start[] = [];
   const deferred: Start[] = [];
   const moving = new Set(problem.moves.map((move) => move.attempt));
+  // What waits for the place of stopped work is placed on it now, or nobody would stop that work.
+  const stops = selection.kills.some((units) => units > 0);
+  const soon = stops ? slotsUntilFree(problem.input.config) : 0;
   for (const { group, choices } of problem.groups) {
     // Later starts may be parts of tasks (milp.ts): what they round to together is no more than the tasks that wait.
     let [exact, given] = [0, 0];
@@ -22,7 +26,7 @@ export function allotmentOf(problem: Problem, selection: Selection, solve: Solve
       const choice = problem.choices[members[0] ?? -1];
       if (planned === undefined || choice === undefined || count < 1) continue;
       const start = { option: planned.option, count, reason: reasonOf(problem, choice) };
-      (planned.option.slot === 0 ? starts : deferred).push(start);
+      (planned.option.slot <= soon ? starts : deferred).push(start);
     }
   }
   return {

@@ -4,7 +4,7 @@ import { fill } from './fill.ts';
 import { unsolved } from '../../domain/plan.ts';
 import { firstComeFirstServed } from './order.ts';
 import { UNGUARDED } from './options.ts';
-import { problemOf } from './problem.ts';
+import { nowAlone, problemOf } from './problem.ts';
 
 /**
  * Baseline: strict priority, deadline work before best-effort, each in the order of submission, on each group's best
@@ -12,7 +12,7 @@ import { problemOf } from './problem.ts';
  * best-effort work. No guard: a deadline is a priority and nothing else.
  */
 export const fcfsPlan: PlanPolicy<unknown> = (input: PlanInput) => {
-  const problem = problemOf(input, UNGUARDED);
+  const problem = problemOf(nowAlone(input), UNGUARDED);
   const selection = fill(problem, firstComeFirstServed(problem), { preemptFor: 'deadlines' });
   return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
 };

@@ -1,9 +1,10 @@
 /**
  * Fills choices in a given order under the supply of the whole window. The greedy plan, the first-come-first-served
  * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at
- * all. Choices of this cycle without room then preempt the cheapest work, if that brings more than it costs.
+ * all. Choices without room then preempt the cheapest work, if that brings more than it costs.
  */
 import type { Kill } from './kills.ts';
+import { slotsUntilFree } from './preempt.ts';
 import { MOST_MEMBERS, type Choice, type Problem } from './problem.ts';
 import type { RowUse } from './strl/supply.ts';
 
@@ -236,7 +237,8 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
 const MOST_TRIALS = 400;
 
 /**
- * For choices of this cycle that found no room, in order: stops the cheapest work that makes room, where it pays.
+ * For choices that found no room until stopped work would have left it, in order: stops the cheapest work that makes
+ * room, where it pays.
  * Returns how many choices it looked at.
  */
 function makeRoom(
@@ -246,9 +248,10 @@ function makeRoom(
 ): number {
   const { problem } = filling;
   let trials = 0;
+  const freeIn = slotsUntilFree(problem.input.config);
   for (const index of order) {
     const choice = problem.choices[index];
-    if (choice === undefined || choice.planned.option.slot > 0) continue;
+    if (choice === undefined || choice.planned.option.slot > freeIn) continue;
     const waiting = filling.waiting[choice.group] ?? 0;
     if (waiting < 1) continue;
     if (trials >= most) break;

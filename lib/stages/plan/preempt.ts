@@ -37,6 +37,13 @@ export interface Preemptible {
 /** Slots that an attempt is expected to hold its resources from now; >= 1. */
 export const slotsLeft = (meanS: number, slotS: number): number => Math.max(1, Math.ceil(meanS / slotS - 1e-9));
 
+/**
+ * Slots until the place of an attempt that stops now is free: 0 if within this one. A plan without later slots takes
+ * the place as free: it waits for it.
+ */
+export const slotsUntilFree = ({ preemptionDelayS, slotS, lookAheadSlots }: PlanInput['config']): number =>
+  Math.min(lookAheadSlots - 1, Math.floor(preemptionDelayS / slotS + 1e-9));
+
 /** True if an attempt may be preempted. */
 export const mayBePreempted = (running: RunningTask, input: PlanInput): boolean =>
   input.config.preempts !== 'none' &&
@@ -62,7 +69,7 @@ export function preemptible(running: RunningTask, view: InstanceView, input: Pla
   const forgone = runtime === null ? worthAfter(raw(of.ranS)) : expectToDo(runtime, of, worthAfter);
   const leftS = meanLeftS(running, input);
   const usdPerS = (onDemandUsdOf(view.pool) * dominantShare(attempt.resources, view.pool.type.capacity)) / 3600;
-  const redone = (againS + config.startDelayMeanS + config.restoreS) * usdPerS;
+  const redone = (againS + config.preemptionDelayS + config.startDelayMeanS + config.restoreS) * usdPerS;
   const epsilon = EPSILON_USD + EPSILON_SHARE * leftS * usdPerS;
   const costUsd = Math.max(0, forgone) + redone + epsilon;
   const slots = slotsLeft(leftS, config.slotS);

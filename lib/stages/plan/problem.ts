@@ -20,6 +20,7 @@ import {
   type PlannedOption,
   type StartRules,
 } from './options.ts';
+import { slotsUntilFree } from './preempt.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
 /**
@@ -92,7 +93,10 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
   }
   const supply: Supply = { slots: capacity.slots, partitions: [...partitions, ...killPartitions] };
   const rows = supplyRows(supply);
-  const kills = killDrafts.map((kill): Kill => ({ ...kill, use: rows.use(kill.draws, 0, kill.slots) }));
+  const from = slotsUntilFree(input.config);
+  const kills = killDrafts
+    .filter((kill) => kill.slots > from)
+    .map((kill): Kill => ({ ...kill, use: rows.use(kill.draws, from, kill.slots) }));
   const returnable = kills.reduce(
     (sum, kill) => sum + kill.atMost * Math.max(0, kill.draws.find((d) => d.partition === QUOTA)?.perUnit[0] ?? 0),
     0,

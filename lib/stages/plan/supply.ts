@@ -3,7 +3,8 @@
  *
  *  - `room_<pool>`: free room on the instances of a pool that take tasks, as a resource vector (mCPU, MiB, GPUs, MiB),
  *    summed over the instances; tasks that are expected to end give their room back from the slot after. What fits on
- *    the instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole.
+ *    the instances one by one bounds each option besides (`fitting`), so that fragments are not taken for a whole. What
+ *    stops counts as free once it may be: else the next plan would stop more work for the same task.
  *  - `quota`: vCPUs that new instances may have, all pools together: the limit less those of live instances. Instances
  *    are whole machines while the plan counts tasks, so a task draws vCPUs(type) / tasks that fit on one: exact for
  *    groups that fill their machines, and optimistic only for the remainder of a group that nobody shares a machine
@@ -26,10 +27,10 @@ import {
   vector,
   type Resources,
 } from '../../domain/resources.ts';
-import { instanceParts, type InstanceView, limitOf } from '../../domain/snapshot.ts';
+import { instanceParts, type InstanceView, limitOf, type RunningTask } from '../../domain/snapshot.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { meanLeftS } from '../../policy/work-left.ts';
-import { mayBePreempted, preemptible, slotsLeft, type Preemptible } from './preempt.ts';
+import { mayBePreempted, preemptible, slotsLeft, slotsUntilFree, type Preemptible } from './preempt.ts';
 import type { Partition } from './strl/supply.ts';
 import { milliCpuOf, usdPerHourOf } from '../../domain/pool.ts';
 
@@ -128,9 +129,13 @@ const byId = (a: InstanceView, b: InstanceView): number => (a.instance.id < b.in
 
 const withPreemption = (view: InstanceView, input: PlanInput): Resources =>
   view.attempts.reduce(
-    (free, r) => (mayBePreempted(r, input) ? plusResources(free, r.attempt.resources) : free),
+    (free, r) => (mayBePreempted(r, input) || isBeingFreed(r, input) ? plusResources(free, r.attempt.resources) : free),
     view.free,
   );
+
+/** True if it stops, and its place is free within this slot. */
+const isBeingFreed = ({ attempt }: RunningTask, { config }: PlanInput): boolean =>
+  attempt.state === 'stopping' && slotsUntilFree(config) === 0;
 
 /**
  * Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan.
@@ -145,9 +150,11 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   };
   for (const view of views) {
     add(0, view.free);
-    // Ending work returns its room in a later slot, at the earliest in the next one.
-    if (lookAheadSlots <= 1) continue;
-    for (const r of view.attempts) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
+    for (const r of view.attempts) {
+      if (r.attempt.state === 'stopping') add(slotsUntilFree(input.config), r.attempt.resources);
+      // Ending work returns its room in a later slot, at the earliest in the next one.
+      else if (lookAheadSlots > 1) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
+    }
   }
   const capacity = Array.from({ length: lookAheadSlots }, (_, slot) =>
     Array.from(free.subarray(slot * KINDS, (slot + 1) * KINDS), withoutRounding),

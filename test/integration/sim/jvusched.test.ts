@@ -12,13 +12,18 @@ import { resources } from '../../support/builders.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
 
 const FROM = epochMs(Date.UTC(2026, 0, 1));
-const trace = marketWithCluster(null, '1x{cpu: 1, memory: 4GiB}');
+const ONE = '1x{cpu: 1, memory: 4GiB}';
 const stage = (s: number) => ({ stage: { resources: resources(1, 1), expectedRuntimeS: seconds(s) } });
 
 /** Seconds from the beginning to the end of each job, and the tasks that were stopped. */
-async function endsUnder(preset: string, jobs: Parameters<typeof simulated>[0]) {
+async function endsUnder(
+  preset: string,
+  jobs: Parameters<typeof simulated>[0],
+  { cluster = ONE, ...settings }: { readonly cluster?: string; readonly [setting: string]: unknown } = {},
+) {
+  const trace = marketWithCluster(null, cluster);
   const solver = deterministic(highsSolver(), 50);
-  const config = schedulerConfig.parse({ ...settingsOfCluster(trace), startDelayMeanS: 0, startDelayMaxS: 0 });
+  const config = schedulerConfig.parse({ ...settingsOfCluster(trace), ...settings });
   const { events } = await simulated(jobs, {
     trace,
     market: (now) => replayMarket(trace, now),
@@ -53,6 +58,31 @@ describe('work with a deadline', () => {
       expect(at.get('best-effort')).toBeGreaterThan(3300);
     },
   );
+
+  it.each([
+    ['jvusched', 600],
+    ['jvusched', 60],
+    ['jvusched-greedy', 60],
+    ['prio', 60],
+  ])(
+    '%s stops one task for each that needs its place, however long that takes to be free: slots of %i s',
+    async (preset, slotS) => {
+      const three = [
+        simulatedJob('best-effort', 0, [3000, 3000, 3000], stage(3000)),
+        simulatedJob('urgent', 60, [300], { ...stage(300), deadlineS: 900 }),
+      ];
+      const cluster = '3x{cpu: 1, memory: 4GiB}';
+      const { at, stopped } = await endsUnder(preset, three, { cluster, slotS, preemptionDelayS: 200 });
+      expect(stopped).toBe(1);
+      expect(at.get('urgent')).toBeGreaterThan(560);
+      expect(at.get('urgent')).toBeLessThan(640);
+    },
+  );
+
+  it('is not stopped for work that would be late anyway', async () => {
+    const { stopped } = await endsUnder('jvusched', jobs, { slotS: 60, preemptionDelayS: 7200 });
+    expect(stopped).toBe(0);
+  });
 
   it.each(['jvusched-base', 'fifo'])('stops nothing: %s', async (preset) => {
     const { at, stopped } = await endsUnder(preset, jobs);

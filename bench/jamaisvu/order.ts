@@ -3,12 +3,16 @@ import { seconds } from '../../lib/kernel/units.ts';
 import type { OwnPresets } from '../../lib/stages/registry.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { runOnCluster, type ClusterFigures } from '../cluster/run.ts';
-import { CLUSTER, deadlineN, jamaisVuJobs } from './work.ts';
+import { CLUSTER, compositionNamed, jamaisVuJobs } from './work.ts';
 
 export interface Order {
   readonly preset: string;
-  /** Deadline slack, per cent: the workload DEADLINE-n. */
-  readonly slack: number;
+  /** Of table 3 (`compositionNamed`). */
+  readonly work: string;
+  /** Time until the place of a stopped task is free, seconds. */
+  readonly delayS: number;
+  /** Error of the estimates that the job files tell, as a part of the running time. */
+  readonly error: number;
   readonly seed: number;
   readonly jobs: number;
   readonly load: number;
@@ -23,13 +27,20 @@ export interface Answer extends Order {
   readonly latencyS: number;
 }
 
-/** Figures 14 and 16: parts of JVuSched, one by one, and the other back-off; `oracle` is told running times. */
+/**
+ * Parts of JVuSched one by one (figures 14 and 15), and the other back-off (figure 16). Those with `told` know running
+ * times from the job file: an oracle, if there is no error in it.
+ */
 export const OWN: OwnPresets = {
   p: { extends: 'jvusched-base', settings: { preempts: 'all' } },
   'p-u': { extends: 'jvusched', value: 'sharp-deadline' },
   incby1: { extends: 'jvusched', estimate: 'jvupredict-incby1' },
-  'oracle-told': { extends: 'jvusched', estimate: 'told' },
+  'oracle-told': { extends: 'jvusched', estimate: 'told-expinc' },
+  'told-p': { extends: 'p', estimate: 'told-incby1' },
+  'told-p-u': { extends: 'p-u', estimate: 'told-expinc' },
+  'told-p-o': { extends: 'jvusched', estimate: 'told-incby1' },
 };
+const KNOWS = new Set(['oracle-told', 'told-p', 'told-p-u', 'told-p-o']);
 
 /** Jobs whose runs are known before the first one. */
 const EARLIER = 2000;
@@ -37,16 +48,16 @@ const EARLIER = 2000;
 const SETTINGS = { slotS: 60, lookAheadSlots: 10, startDelayMeanS: 0, startDelayMaxS: 0 };
 
 export async function answerOf(order: Order): Promise<Answer> {
-  const { preset, slack, seed, load, data } = order;
+  const { preset, seed, load, data } = order;
   const made = await jamaisVuJobs({
     data,
-    composition: deadlineN(slack),
+    composition: compositionNamed(order.work),
     seed,
     jobs: order.jobs,
     earlier: EARLIER,
     load,
   });
-  const jobs = preset === 'oracle-told' ? made.jobs.map(told) : made.jobs;
+  const jobs = KNOWS.has(preset) ? made.jobs.map((job) => told(job, order.error)) : made.jobs;
   const figures = await runOnCluster({
     preset,
     own: OWN,
@@ -58,7 +69,7 @@ export async function answerOf(order: Order): Promise<Answer> {
     gapS: 5,
     cycleS: 10,
     untilS: 10 * 86_400,
-    settings: SETTINGS,
+    settings: { ...SETTINGS, preemptionDelayS: order.delayS },
   });
   const bestEffort = jobs.filter((j) => j.spec.class === 'best-effort' && j.key in figures.jctS);
   const hoursOf = ({ truth }: WorkloadJob): number =>
@@ -72,13 +83,13 @@ export async function answerOf(order: Order): Promise<Answer> {
   };
 }
 
-const told = (job: WorkloadJob): WorkloadJob => ({
+const told = (job: WorkloadJob, error: number): WorkloadJob => ({
   ...job,
   spec: {
     ...job.spec,
     stages: job.spec.stages.map((stage) => ({
       ...stage,
-      expectedRuntimeS: seconds(job.truth.get(stage.name)?.runtimeS[0] ?? 1),
+      expectedRuntimeS: seconds((job.truth.get(stage.name)?.runtimeS[0] ?? 1) * (1 + error)),
     })),
   },
 });

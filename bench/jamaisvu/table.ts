@@ -1,4 +1,4 @@
-/** Runs as tables: one for each slack, and one for all. */
+/** Runs as tables: one for each part of the report. */
 import { clusterRatio } from '../intervals.ts';
 import { recorded, shown, type EstimateRecord } from '../cluster/results.ts';
 import type { Figure, Plot, Table } from '../cluster/record.ts';
@@ -18,11 +18,23 @@ const percentText = (e: EstimateRecord | null): string =>
 const meanOf = (of: readonly Answer[], figure: (a: Answer) => number): number =>
   of.reduce((sum, a) => sum + figure(a), 0) / Math.max(1, of.length);
 
-export function tablesOf(answers: readonly Answer[], presets: readonly string[]): Table[] {
-  const slacks = [...Map.groupBy(answers, (a) => a.slack)].sort(([a], [b]) => a - b);
+/** A part of the report: the same presets under conditions that differ in one thing. */
+export interface Part {
+  readonly title: string;
+  readonly presets: readonly string[];
+  /** What the conditions differ in, and each one's text. */
+  readonly xName: string;
+  readonly xOf: (answer: Answer) => string;
+  readonly answers: readonly Answer[];
+  readonly isMain: boolean;
+}
+
+export function tablesOf({ title, presets, xName, xOf, answers, isMain }: Part): Table[] {
+  const by = [...Map.groupBy(answers, xOf)];
+  if (by.length === 0) return [];
   return [
-    { ...tableOf(answers, presets, 'All slacks'), isMain: true, plot: plotOf(slacks, presets) },
-    ...slacks.map(([slack, of]) => tableOf(of, presets, `DEADLINE-${slack}`)),
+    { ...tableOf(answers, presets, title), isMain, plot: plotOf(by, { title, presets, xName }) },
+    ...by.map(([x, of]) => tableOf(of, presets, `${title}: ${xName} ${x}`)),
   ];
 }
 
@@ -48,14 +60,17 @@ function tableOf(answers: readonly Answer[], presets: readonly string[], title: 
   };
 }
 
-const plotOf = (slacks: readonly (readonly [number, readonly Answer[]])[], presets: readonly string[]): Plot => ({
-  title: 'SLO misses, per cent',
-  xName: 'deadline slack, per cent',
-  x: slacks.map(([slack]) => String(slack)),
+const plotOf = (
+  by: readonly (readonly [string, readonly Answer[]])[],
+  { title, presets, xName }: Pick<Part, 'title' | 'presets' | 'xName'>,
+): Plot => ({
+  title: `${title}: SLO misses, per cent`,
+  xName,
+  x: by.map(([x]) => x),
   isLog: false,
   series: presets.map((name) => ({
     name,
-    values: slacks.map(([, of]) => {
+    values: by.map(([, of]) => {
       const misses = missesOf(of.filter((a) => a.preset === name));
       return misses === null ? null : Math.round(1000 * misses.value) / 10;
     }),
@@ -63,20 +78,20 @@ const plotOf = (slacks: readonly (readonly [number, readonly Answer[]])[], prese
 });
 
 /** Targets: within a point of the oracle, and at most half of what strict priority misses. */
-export function figuresOf(answers: readonly Answer[]): Figure[] {
+export function figuresOf({ title, answers }: Pick<Part, 'title' | 'answers'>): Figure[] {
   const misses = (preset: string): EstimateRecord | null => missesOf(answers.filter((a) => a.preset === preset));
   const [jv, oracle, prio] = [misses('jvusched'), misses('oracle-told'), misses('prio')];
   if (jv === null || oracle === null || prio === null) return [];
   const points = 100 * (jv.value - oracle.value);
   return [
     {
-      what: 'SLO misses of jvusched above those of the oracle',
+      what: `${title}: SLO misses of jvusched above those of the oracle`,
       reach: '<= 1 point',
       seen: `${points.toFixed(1)} points: ${percentText(jv)} against ${percentText(oracle)}`,
       met: points <= 1,
     },
     {
-      what: 'SLO misses of jvusched over those of prio',
+      what: `${title}: SLO misses of jvusched over those of prio`,
       reach: '<= 0.5',
       seen: `${(jv.value / Math.max(1e-9, prio.value)).toFixed(2)}: ${percentText(jv)} against ${percentText(prio)}`,
       met: jv.value <= prio.value / 2,

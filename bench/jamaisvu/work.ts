@@ -8,26 +8,48 @@ import { ckmeans } from 'simple-statistics';
 import { invariant } from '../../lib/kernel/errors.ts';
 import { randomStream, type Uniform } from '../../lib/kernel/random.ts';
 import { seconds } from '../../lib/kernel/units.ts';
+import type { StageSpec } from '../../lib/domain/job.ts';
 import { openWorkload } from '../../lib/workload/open.ts';
 import { request } from '../../lib/workload/spec.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { benchJob } from '../cluster/jobs.ts';
 
-/** 256 nodes in 8 racks, each of four cores and 16 GB (section 5, SC256). A task has a node to itself. */
+/**
+ * 256 nodes in 8 racks, each of four cores and 16 GB (section 5, SC256). A task has a node to itself. Half of the racks
+ * have the preferred nodes, as in figure 6: the load on them is that on all. The paper does not say how many there are.
+ */
 export const NODES = 256;
-export const RACKS = 8;
-export const CLUSTER = `${NODES}x{cpu: 4, memory: 16GiB, rack: ${RACKS}}`;
+const PREFERRED = 128;
+export const CLUSTER = `${NODES - PREFERRED}x{cpu: 4, memory: 16GiB, rack: 4, name: plain} + ${PREFERRED}x{cpu: 4, memory: 16GiB, rack: 4, name: preferred}`;
 
 /** A composition of table 3. */
 export interface Composition {
   readonly name: string;
-  /** Part of the jobs that have a deadline. The rest is best-effort work. */
-  readonly deadlines: number;
+  /** Parts of the jobs that have a deadline, by the constraint to preferred nodes. The rest is best-effort work. */
+  readonly hard: number;
+  readonly soft: number;
+  readonly free: number;
+  /** Of soft constraints that are not met. */
+  readonly slowdown: number;
   /** Deadline slack, per cent of the running time; one of them for each job. */
   readonly slacks: readonly number[];
 }
 
-export const deadlineN = (n: number): Composition => ({ name: `DEADLINE-${n}`, deadlines: 0.5, slacks: [n] });
+const MIXED: readonly Composition[] = [
+  { name: 'EXP1', hard: 0.25, soft: 0.25, free: 0, slowdown: 1.5, slacks: [20, 40, 60, 80] },
+  { name: 'EXP2', hard: 1 / 6, soft: 1 / 3, free: 0, slowdown: 1.4, slacks: [25, 50, 75] },
+  { name: 'EXP3', hard: 0, soft: 0.5, free: 0, slowdown: 1.4, slacks: [50, 60, 70, 80] },
+];
+
+/** `EXP1` to `EXP3`, or `DEADLINE-n`: half of the jobs have a deadline with that slack and no constraint. */
+export function compositionNamed(name: string): Composition {
+  const slack = Number(/^DEADLINE-(\d+)$/.exec(name)?.[1]);
+  if (Number.isFinite(slack)) return { name, hard: 0, soft: 0, free: 0.5, slowdown: 1, slacks: [slack] };
+  return invariant(
+    MIXED.find((of) => of.name === name),
+    `no workload ${name}: EXP1, EXP2, EXP3, or DEADLINE-n with a slack of n per cent`,
+  );
+}
 
 /** Number of classes; the paper does not say. */
 const CLASSES = 8;
@@ -119,12 +141,27 @@ function drawnFrom(classes: readonly JobClass[], draw: Uniform): Template {
   return { ...member, runtimeS: Math.exp(randomNormal.source(draw)(of.mean, of.spread)()) };
 }
 
+type Kind = 'hard' | 'soft' | 'free' | 'best-effort';
+
+/** A job that is too wide for the preferred nodes has no constraint to them. */
+function kindOf({ hard, soft, free }: Composition, drawn: number, tasks: number): Kind {
+  if (drawn >= hard + soft + free) return 'best-effort';
+  if (tasks > PREFERRED) return 'free';
+  return drawn < hard ? 'hard' : drawn < hard + soft ? 'soft' : 'free';
+}
+
+function constraintsOf(kind: Kind, { slowdown }: Composition): Partial<StageSpec> {
+  const labels = { labels: { machine: ['preferred'] } };
+  if (kind === 'hard') return { constraints: labels };
+  return kind === 'soft' ? { preferences: [{ prefer: labels, weight: 0, slowdown }] } : {};
+}
+
 function jobOf(
   { owner, program, runtimeS, tasks }: Template,
   at: { readonly key: string; readonly submittedS: number; readonly composition: Composition; readonly draw: Uniform },
 ): WorkloadJob {
   const { composition, draw } = at;
-  const isDeadline = draw() < composition.deadlines;
+  const kind = kindOf(composition, draw(), tasks);
   const slack = composition.slacks[Math.floor(draw() * composition.slacks.length)] ?? 0;
   return benchJob({
     key: at.key,
@@ -133,13 +170,13 @@ function jobOf(
       {
         name: 'main',
         runtimeS: Array.from({ length: tasks }, () => runtimeS),
-        over: { command: [program], resources: request(4, 8192) },
+        over: { command: [program], resources: request(4, 8192), ...constraintsOf(kind, composition) },
       },
     ],
     over: {
       owner,
       name: program === '' ? 'job' : program,
-      ...(isDeadline
+      ...(kind !== 'best-effort'
         ? { class: 'deadline', deadline: { afterS: seconds(runtimeS * (1 + slack / 100)) } }
         : { class: 'best-effort' }),
     },

@@ -100,6 +100,9 @@ export const schedulerConfig = z.strictObject({
   bidDeltas: PRESET_SETTINGS.bidDeltas,
   preempts: PRESET_SETTINGS.preempts,
   fairEpsilon: PRESET_SETTINGS.fairEpsilon,
+  fairShares: PRESET_SETTINGS.fairShares,
+  shareWeights: PRESET_SETTINGS.shareWeights,
+  shortJobsFirst: PRESET_SETTINGS.shortJobsFirst,
   copyRule: PRESET_SETTINGS.copyRule,
   priceHistoryS: z
     .number()

@@ -50,6 +50,24 @@ export const PRESET_SETTINGS = {
     .describe(
       'Part of its even share of slots that a job may be denied, for plans with shares (Hopper 3.1). 0: strictly fair. 1: fairness counts for nothing.',
     ),
+  fairShares: z
+    .enum(['none', 'owner', 'queue'])
+    .default('none')
+    .describe(
+      'Who has a fair share of the vCPUs where they are short, in plans of one program (`milp`, `greedy`, `one-job-at-a-time`): nobody, each owner of jobs, or each queue, which is the label `queue` of a job. Each gets (1 - `fairEpsilon`) of it at least.',
+    ),
+  shareWeights: z
+    .record(z.string().max(200), z.number().nonnegative().max(1e6))
+    .default({})
+    .describe(
+      'Weights of owners or queues for `fairShares`; 1 where none is given. One of weight 0 has what the others leave.',
+    ),
+  shortJobsFirst: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Best-effort jobs with less work left go first where room is short, in plans of one program: the mean time to completion falls. False: by worth alone.',
+    ),
   copyRule: z
     .enum(['mantri', 'late', 'none'])
     .default('mantri')

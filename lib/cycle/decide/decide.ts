@@ -81,6 +81,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     short: purse.short,
     heldUp: purse.heldUp,
     unbought,
+    shortJobsFirst: input.config.shortJobsFirst,
     neighbours,
   };
   return { plan: planOf(input, { deliberation, effects, limitsReached: purse.limitsReached }), deliberation };

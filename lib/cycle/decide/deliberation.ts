@@ -70,6 +70,8 @@ export interface Deliberation {
   readonly releases: readonly Release[];
   /** Starts that no purchase can serve, with the reason. */
   readonly unbought: ReadonlyMap<GroupId, string>;
+  /** True: among best-effort work that waits for room, jobs with less work left come first. */
+  readonly shortJobsFirst: boolean;
   /** Rules on where tasks are relative to others; null: no job has any. */
   readonly neighbours: Neighbours | null;
 }

@@ -8,6 +8,7 @@ import { forecastFor } from '../../domain/forecasts.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import { begunBy, doneOnceS, type Begun } from '../../domain/work-to-do.ts';
 import { worthAt } from '../../domain/utility.ts';
+import { shortJobsFirst } from '../../policy/short-jobs.ts';
 import type { Deliberation } from '../decide/deliberation.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
 
@@ -85,8 +86,8 @@ interface WaitsForRoom {
 }
 
 /**
- * Groups that wait for room, in their order: by worth per vCPU and second. `more`: waiting tasks besides those of the
- * allotment.
+ * Groups that wait for room, in their order: by worth per vCPU and second, short jobs first if the plan has it so.
+ * `more`: waiting tasks besides those of the allotment.
  */
 export function waitingForRoom(
   d: Deliberation,
@@ -99,12 +100,13 @@ export function waitingForRoom(
   if (counts.size === 0) return [];
   const groups = new Map(d.snapshot.groups.map((g) => [g.id, g]));
   const leftS = medians();
+  const priority = d.shortJobsFirst ? shortJobsFirst(d) : () => 1;
   return [...counts]
     .map(([id, tasks]) => {
       const group = invariant(groups.get(id), `group ${id} waits and is not pending`);
       const forecast = d.forecasts.runtime.get(`${group.job}/${group.stage.name}`);
       const runtimeS = leftS(forecast, group);
-      return { group, tasks, runtimeS, density: density(d, group, runtimeS) };
+      return { group, tasks, runtimeS, density: priority(group) * density(d, group, runtimeS) };
     })
     .sort((a, b) => b.density - a.density || (a.group.id < b.group.id ? -1 : 1));
 }

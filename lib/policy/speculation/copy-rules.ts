@@ -37,7 +37,7 @@ export interface CopyRule {
 }
 
 /** Below it a tail has no mean; what is left is then given as that of this index. */
-const LEAST_WITH_MEAN = 1.01;
+export const LEAST_WITH_MEAN = 1.01;
 
 /**
  * Mantri's rule: a copy where P(t_rem > 2 t_new) > 0.25, so that it saves time and resources alike (Ananthanarayanan et

@@ -6,14 +6,23 @@ import { z } from 'zod';
 import type { Learner, LearningEvent } from '../learner.ts';
 
 export interface CopyWins {
-  /** Expected part of the next copies that end first, from 0 to 1. */
+  /** Expected part of the next copies that end first, from 0 to 1, if half did before any was made. */
   chance(): number;
+  /** The same for those who believe in bad luck only when they see it: one in ten did before any was made. */
+  provenChance(): number;
 }
 
 /** Copies that are remembered, on average: older ones fade. */
 const REMEMBERED = 200;
+/**
+ * Tasks that are remembered: as they end, what copies came to is forgotten. So copies are tried again now and then
+ * where none helped.
+ */
+const TASKS_REMEMBERED = 5000;
 /** Before any copy has ended: one of two wins, worth four copies. */
 const PRIOR = { won: 2, ended: 4 };
+/** Before any has ended, for `provenChance`. */
+const DOUBTFUL = { won: 0.2, ended: 2 };
 
 const PREFIX = 'copy-wins/';
 const ROW = `${PREFIX}counts`;
@@ -32,17 +41,24 @@ class CopyWinsLearner implements Learner<CopyWins> {
   #counts = NONE;
   #isDirty = false;
   readonly #belief: CopyWins = Object.freeze({
-    chance: () => (this.#counts.won + PRIOR.won) / (this.#counts.ended + PRIOR.ended),
+    chance: () => this.#chanceAfter(PRIOR),
+    provenChance: () => this.#chanceAfter(DOUBTFUL),
   });
+
+  #chanceAfter({ won, ended }: Counts): number {
+    return (this.#counts.won + won) / (this.#counts.ended + ended);
+  }
 
   /** A copy that an interruption or a failure ends says nothing. */
   observe(event: LearningEvent): void {
-    if (event.kind !== 'attempt-ended' || event.attempt.role !== 'copy') return;
+    if (event.kind !== 'attempt-ended') return;
     if (event.outcome !== 'succeeded' && event.outcome !== 'superseded') return;
-    const fade = 1 - 1 / REMEMBERED;
-    const won = event.outcome === 'succeeded' ? 1 : 0;
-    this.#counts = { won: this.#counts.won * fade + won, ended: this.#counts.ended * fade + 1 };
-    this.#isDirty = true;
+    const isCopy = event.attempt.role === 'copy';
+    const fade = 1 - 1 / (isCopy ? REMEMBERED : TASKS_REMEMBERED);
+    const won = isCopy && event.outcome === 'succeeded' ? 1 : 0;
+    this.#counts = { won: this.#counts.won * fade + won, ended: this.#counts.ended * fade + Number(isCopy) };
+    // What tasks alone change need not be stored each time.
+    this.#isDirty ||= isCopy;
   }
 
   belief(): CopyWins {

@@ -48,6 +48,15 @@ export const jvuPredictPoint =
     });
   };
 
+/** The user's `expectedRuntime`, with increments where it is outlived. */
+export const toldPoint =
+  (by: BackOff): EstimatePolicy =>
+  ({ snapshot, memory, config }) => {
+    const points = memory.of(POINTS);
+    const outlived = memory.of(OUTLIVED);
+    return forecastStages(snapshot, (_, stage) => outlived.of(points.told(stage), config.cyclePeriodS, by));
+  };
+
 /** Estimates with increments, so that one record stays the same from cycle to cycle. */
 class Outlived {
   readonly #known = new WeakMap<RuntimeForecast, Map<string, RuntimeForecast>>();

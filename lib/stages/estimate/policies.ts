@@ -1,5 +1,5 @@
 import { policy } from '../../policy/policy.ts';
-import { jvuPredictPoint } from './back-off.ts';
+import { jvuPredictPoint, toldPoint } from './back-off.ts';
 import { fused } from './fused.ts';
 import { userHint } from './hint.ts';
 import { jvuPredict } from './jvupredict.ts';
@@ -107,6 +107,24 @@ export const ESTIMATE = [
       source: 'Stratus, sections 3.3.3 and 3.4.4 (true running times, and times off by a known factor)',
     },
     told,
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'told-expinc',
+      about: 'told, and 1, 2, 4, ... cycles more each time that a task outlives it',
+      source: 'JamaisVu, section 6.3 (figure 15: estimates off by a known factor)',
+    },
+    toldPoint('expinc'),
+  ),
+  policy(
+    'estimate',
+    {
+      name: 'told-incby1',
+      about: 'told, and a cycle more each time that a task outlives it',
+      source: 'JamaisVu, section 6.3 (figure 16, linear)',
+    },
+    toldPoint('incby1'),
   ),
   policy(
     'estimate',

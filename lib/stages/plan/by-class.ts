@@ -4,7 +4,7 @@
  * first.
  */
 import { compareText } from '../../kernel/compare.ts';
-import type { GroupId } from '../../kernel/ids.ts';
+import type { GroupId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { raw, rawOrNull, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
@@ -12,7 +12,9 @@ import type { Constraints, Preference } from '../../domain/job.ts';
 import type { Allotment, Worth } from '../../domain/plan.ts';
 import { vector } from '../../domain/resources.ts';
 import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
+import { sharerOf } from './fair-shares.ts';
 import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
+import { workOfJobs, type JobWork } from '../../policy/job-work.ts';
 
 /** Groups in the order in which they start. */
 type Members = readonly PendingGroup[];
@@ -62,6 +64,7 @@ function inOrder({ worths }: PlanInput): (a: PendingGroup, b: PendingGroup) => n
 class Keys {
   readonly #input: PlanInput;
   readonly #runtimes = new Numbers<Distribution>();
+  #work: ReadonlyMap<JobId, JobWork> | null = null;
   readonly #requests = new Map<Constraints, Map<readonly Preference[], string>>();
 
   constructor(input: PlanInput) {
@@ -81,7 +84,16 @@ class Keys {
     const saves = checkpoint === null ? '-' : `${raw(checkpoint.graceS)} ${rawOrNull(checkpoint.everyS)}`;
     const kept = `${raw(group.keptS)} ${group.ranS === undefined ? '' : raw(group.ranS)}`;
     const lasting = `${forecast.basis} ${job?.spec.mustMeet === true} ${rawOrNull(job?.spec.value.onTimeUsd ?? null)}`;
-    return `${vector(group.need).join()} ${group.class} ${saves} ${kept} ${runtime} ${lasting} ${this.#worth(worth, group)} ${this.#request(group)}`;
+    const { fairShares, shortJobsFirst } = this.#input.config;
+    const left = shortJobsFirst && group.class === 'best-effort' ? this.#workLeft(group.job) : '';
+    const sharer = fairShares === 'none' ? '' : JSON.stringify(sharerOf(job, fairShares));
+    return `${sharer} ${left} ${vector(group.need).join()} ${group.class} ${saves} ${kept} ${runtime} ${lasting} ${this.#worth(worth, group)} ${this.#request(group)}`;
+  }
+
+  /** Work that the job has left, by the quarter of a doubling. */
+  #workLeft(job: JobId): string {
+    this.#work ??= workOfJobs(this.#input);
+    return Math.round(4 * Math.log2(1 + (this.#work.get(job)?.leftS ?? 0))).toString();
   }
 
   #request({ stage: { constraints, preferences } }: PendingGroup): string {

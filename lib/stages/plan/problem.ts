@@ -6,11 +6,12 @@
  */
 
 import type { JobId } from '../../kernel/ids.ts';
+import { raw } from '../../kernel/units.ts';
 import { countFits, vector, milliCpuIn } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Move, PlanInput } from '../../policy/contracts.ts';
-import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting } from './supply.ts';
+import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting, type Room } from './supply.ts';
 import { killsOf, type Kill, type Kills } from './kills.ts';
 import {
   GUARDED,
@@ -20,6 +21,8 @@ import {
   type PlannedOption,
   type StartRules,
 } from './options.ts';
+import { fairSharesOf, NO_SHARES, type FairShares } from './fair-shares.ts';
+import { shortJobsFirst } from '../../policy/short-jobs.ts';
 import { slotsUntilFree } from './preempt.ts';
 import { supplyRows, type Draw, type Partition, type RowUse, type Supply, type SupplyRows } from './strl/supply.ts';
 
@@ -43,7 +46,7 @@ export const MOST_MEMBERS = 2;
 export interface Choice {
   readonly group: number;
   readonly planned: PlannedOption;
-  /** USD per task, > 0. */
+  /** What a task brings, > 0: US dollars, times the priority of its job (short-jobs.ts). */
   readonly netUsd: number;
   readonly members: readonly ChoiceMember[];
 }
@@ -91,7 +94,12 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
   for (const [job, left] of context.leftUsd) {
     partitions.push({ id: budgetOf(job), renewable: false, kinds: ['usd'], capacity: [[left]] });
   }
-  const supply: Supply = { slots: capacity.slots, partitions: [...partitions, ...killPartitions] };
+  const fitting = fittings();
+  const shares = lacksRoom ? fairSharesOf(input, startableOf({ groups, options, capacity, context })) : NO_SHARES;
+  const supply: Supply = {
+    slots: capacity.slots,
+    partitions: [...partitions, ...shares.partitions, ...killPartitions],
+  };
   const rows = supplyRows(supply);
   const from = slotsUntilFree(input.config);
   const kills = killDrafts
@@ -103,9 +111,11 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
   );
   const build: Build = {
     capacity,
-    fitting: fittings(),
+    fitting,
     context,
     rows,
+    shares,
+    priority: lacksRoom && input.config.shortJobsFirst ? shortJobsFirst(input) : null,
     quotaMilliCpu: capacity.headroomMilliCpu + returnable,
   };
   const choices: Choice[] = [];
@@ -157,6 +167,50 @@ function mayLackRoom(
   return milliCpu > capacity.headroomMilliCpu;
 }
 
+/** Tasks that fit on a room's instances beside what runs. O(instances of the room), once for each distinct need. */
+function besideRunning(): (need: PendingGroup['need'], room: Room) => number {
+  const known = new Map<Room, Map<string, number>>();
+  return (need, room) => {
+    let of = known.get(room);
+    if (of === undefined) known.set(room, (of = new Map<string, number>()));
+    const key = vector(need).join();
+    let count = of.get(key);
+    if (count === undefined) {
+      count = 0;
+      for (let i = 0; i < room.count; i++) count += countFits(need, room.free(i));
+      of.set(key, count);
+    }
+    return count;
+  };
+}
+
+/** Tasks of a group that could start now, if nothing else did: in room, or in what can be bought. */
+function startableOf({
+  groups,
+  options,
+  capacity,
+  context,
+}: Pick<Build, 'capacity' | 'context'> & {
+  readonly groups: readonly PendingGroup[];
+  readonly options: readonly (readonly PlannedOption[])[];
+}): (group: PendingGroup) => number {
+  const position = new Map(groups.map((group, index) => [group.id, index]));
+  const fitting = besideRunning();
+  return (group) => {
+    let most = 0;
+    for (const { option, pool } of options[position.get(group.id) ?? -1] ?? []) {
+      if (option.slot > 0 || most >= group.count) continue;
+      const room = capacity.rooms.get(pool.id);
+      if (room !== undefined) most = Math.max(most, Math.min(group.count, fitting(group.need, room)));
+      if (!isBuyable(group, pool, context)) continue;
+      const there = context.pools.get(pool.id)?.reservedLeft ?? Infinity;
+      const machines = Math.min(there, Math.floor(capacity.headroomMilliCpu / milliCpuOf(pool)));
+      most = Math.min(group.count, Math.max(most, machines * countFits(group.need, pool.type.capacity)));
+    }
+    return most;
+  };
+}
+
 function isBuyable(group: PendingGroup, pool: Pool, context: OptionContext): boolean {
   const view = context.pools.get(pool.id);
   return view?.open === true && view.quote !== null && countFits(group.need, pool.type.capacity) >= 1;
@@ -173,6 +227,9 @@ interface Build {
   readonly fitting: Fitting;
   readonly context: OptionContext;
   readonly rows: SupplyRows;
+  readonly shares: FairShares;
+  /** Factor on what a task of a group brings; null: 1 for all. */
+  readonly priority: ((group: PendingGroup) => number) | null;
   /** Most vCPUs that new instances could have now, with all releasable capacity returned, mCPU. */
   readonly quotaMilliCpu: number;
 }
@@ -212,22 +269,33 @@ export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(
 
 function choicesOf(group: PendingGroup, index: number, options: readonly PlannedOption[], build: Build): Choice[] {
   const made: Choice[] = [];
+  const ofJob = build.priority?.(group) ?? 1;
   for (const planned of options) {
     const members = membersOf(group, planned, build);
+    const priority = ofJob === 1 ? 1 : ofJob * partOfSlots(planned, build);
     if (isGang(group)) {
       const room = members.reduce((sum, m) => sum + m.atMost, 0);
       if (planned.netUsd > 0 && room >= group.count) {
-        made.push({ group: index, planned, netUsd: planned.netUsd, members });
+        made.push({ group: index, planned, netUsd: priority * planned.netUsd, members });
       }
       continue;
     }
     for (const member of members) {
       const netUsd = planned.netUsd + savedUsd(planned, member, build);
-      if (netUsd > 0) made.push({ group: index, planned, netUsd, members: [member] });
+      if (netUsd > 0) made.push({ group: index, planned, netUsd: priority * netUsd, members: [member] });
     }
   }
   const kept = isGang(group) ? made : undominated(made, build.context.leftUsd.has(group.job));
   return kept.sort((a, b) => b.netUsd - a.netUsd || a.planned.option.slot - b.planned.option.slot);
+}
+
+/**
+ * Slots that a task draws over its running time, at least 1: a plan sees whole slots, and a task that takes a part of
+ * one would come after one that takes all of it.
+ */
+function partOfSlots({ option: { offer }, slots }: PlannedOption, { context }: Build): number {
+  const { slotS } = context.input.config;
+  return Math.max(1, (slots * slotS) / Math.max(1, raw(offer.expectedDurationS)));
 }
 
 /**
@@ -251,11 +319,13 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   // In room that is paid anyway a task costs others nothing, but its job bears its share.
   const borne = { room: newShare > 0 ? Math.max(share, roomShare) / newShare : 1, new: 1 };
   const isLimited = build.context.leftUsd.has(group.job);
+  const shared = build.shares.drawOf(group);
   const members: ChoiceMember[] = [];
   const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
     if (atMost < 1) return;
     const budget: Draw = { partition: budgetOf(group.job), perUnit: [option.costUsd * borne[name]] };
-    const use = rows.use(isLimited ? [draw, budget] : [draw], option.slot, option.slot + slots);
+    const draws = [draw, ...(isLimited ? [budget] : []), ...shared];
+    const use = rows.use(draws, option.slot, option.slot + slots);
     members.push({ name, use, atMost: Math.min(group.count, atMost) });
   };
   const room = capacity.rooms.get(pool.id);

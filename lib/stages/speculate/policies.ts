@@ -1,6 +1,7 @@
 import { policy } from '../../policy/policy.ts';
 import { late, mantri } from '../../policy/speculation/copy-rules.ts';
 import { hopper, srpt } from '../../policy/turns/by-job.ts';
+import { copiesInDollars } from './in-dollars.ts';
 import { copiesInTurn, copiesOnRoomLeft } from './in-turn.ts';
 
 /** Running tasks that get a second attempt. */
@@ -42,5 +43,15 @@ export const SPECULATE = [
       learners: ['copy-wins'],
     },
     copiesInTurn(srpt),
+  ),
+  policy(
+    'speculate',
+    {
+      name: 'worth-dollars',
+      about: 'slow tasks whose earlier end is worth more than their copy costs, on room left or a bought instance',
+      source: 'ours, after Mantri (OSDI 2010) and Hopper, section 2',
+      learners: ['copy-wins', 'lateness'],
+    },
+    copiesInDollars,
   ),
 ];

@@ -38,7 +38,7 @@ async function runOf(preset: string, jobs: Jobs, { machines, runtime }: { machin
 const oneSlow: TrueRuntime = ({ task, runtimeS }) =>
   task.index === 3 && task.number === 1 ? seconds(10 * raw(runtimeS)) : runtimeS;
 
-describe.each(['hopper', 'srpt-copies', 'srpt-speculation', 'fair-speculation'])('%s', (preset) => {
+describe.each(['hopper', 'srpt-copies', 'srpt-speculation', 'fair-speculation', 'greedy'])('%s', (preset) => {
   const TASKS = Array.from({ length: 10 }, () => 100);
 
   it('copies the slow task of a job, and the copy ends first', async () => {

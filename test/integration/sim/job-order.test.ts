@@ -44,7 +44,7 @@ describe('jobs in an order', () => {
     expect(await startsUnder('fifo')).toEqual(['first', 'long', 'long', 'long', 'short', 'short']);
   });
 
-  it('srpt: the least work left first', async () => {
-    expect(await startsUnder('srpt')).toEqual(['first', 'short', 'short', 'long', 'long', 'long']);
+  it.each(['srpt', 'greedy'])('%s: the least work left first', async (preset) => {
+    expect(await startsUnder(preset)).toEqual(['first', 'short', 'short', 'long', 'long', 'long']);
   });
 });

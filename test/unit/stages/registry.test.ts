@@ -7,7 +7,14 @@ import { POLICY_KIT } from '../../../lib/stages/kit.ts';
 import { policyList, presetList, presetNamed, withStandIns, type OwnPresets } from '../../../lib/stages/registry.ts';
 
 /** Policies that no shipped preset names: they are there to be mixed in. */
-const MIXED_IN_ONLY = ['estimate jvupredict', 'move guard-and-return', 'place binpack-memory', 'speculate mantri'];
+const MIXED_IN_ONLY = [
+  'estimate jvupredict',
+  'estimate told-expinc',
+  'estimate told-incby1',
+  'move guard-and-return',
+  'place binpack-memory',
+  'speculate mantri',
+];
 
 function refusal(make: () => unknown): { readonly code: string; readonly text: string } {
   try {

@@ -95,6 +95,13 @@ const OF_PRESETS: Readonly<Record<string, Reader>> = {
   bidDeltas: { values: [[], [0.0001, 0.1]] },
   preempts: { values: ['none', 'best-effort'], shape: { supply: 0, instances: 8 }, world: inJobs },
   fairEpsilon: { values: [0, 1], shape: { supply: 0.3 }, under: 'hopper' },
+  fairShares: { values: ['none', 'owner'], shape: { supply: 0.3, instances: 8 } },
+  shareWeights: {
+    values: [{ one: 1 }, { one: 50 }],
+    shape: { supply: 0.3, instances: 8 },
+    beside: { fairShares: 'owner' },
+  },
+  shortJobsFirst: { values: [false, true], shape: { supply: 0.3, instances: 8 } },
   copyRule: {
     values: ['mantri', 'none'],
     shape: { groups: 2, tasksPerGroup: 1, instances: 12 },
@@ -116,13 +123,13 @@ async function decided(
   const plain = scenario({ ...shape, ...over, seed });
   const { snapshot } = plain;
   const jobs = new Map(
-    snapshot.groups.map((g) => [
+    snapshot.groups.map((g, n) => [
       g.job,
       job({
         id: g.job,
         submittedMs: g.submittedMs,
         deadlineMs: g.deadlineMs,
-        spec: spec({ name: g.job, class: g.class, stages: [g.stage] }),
+        spec: spec({ name: g.job, owner: n % 2 === 0 ? 'one' : 'two', class: g.class, stages: [g.stage] }),
       }),
     ]),
   );
@@ -211,7 +218,10 @@ describe('each setting that a preset may set for all stages', () => {
     async (setting) => {
       const reader = OF_PRESETS[setting] as Reader;
       const { under = 'ebbtide' } = reader;
-      const of = (value: unknown): PresetSpec => ({ extends: under, settings: { [setting]: value } });
+      const of = (value: unknown): PresetSpec => ({
+        extends: under,
+        settings: { ...reader.beside, [setting]: value },
+      });
       expect(await firstDifference(reader, of)).not.toBeNull();
     },
     60_000,
@@ -222,10 +232,13 @@ describe('each setting that a preset may set for all stages', () => {
     async (setting) => {
       const reader = OF_PRESETS[setting] as Reader;
       for (const value of reader.values) {
-        const preset: PresetSpec = { extends: reader.under ?? 'ebbtide' };
+        const settings = reader.beside ?? {};
+        const preset: PresetSpec = { extends: reader.under ?? 'ebbtide', settings };
         for (let seed = 1; seed <= FEW_SEEDS; seed++) {
           const deployed = await decided(seed, reader, { preset, deployed: { [setting]: value } });
-          const set = await decided(seed, reader, { preset: { ...preset, settings: { [setting]: value } } });
+          const set = await decided(seed, reader, {
+            preset: { ...preset, settings: { ...settings, [setting]: value } },
+          });
           expect([seed, set]).toEqual([seed, deployed]);
         }
       }

@@ -274,6 +274,7 @@ describe('preemption', () => {
         { ...alike, name: 'saved', instance: 'i-2', runtime: certain(seconds(2 * HOUR_S)), keptS: 0.5 * HOUR_S },
       ],
       vcpus: 8,
+      config: { shortJobsFirst: false },
     });
     expect(allotment.preemptions.map((p) => p.attempt)).toEqual(['saved.0']);
   });
@@ -371,7 +372,7 @@ describe('the solver', () => {
       { name: 'c', count: 1, worthUsd: 4.9, cpus: 3, offers: ['spot'] },
     ],
     vcpus: 8,
-    config: { lookAheadSlots: 1 },
+    config: { lookAheadSlots: 1, shortJobsFirst: false },
   };
 
   it('finds the best of a contended plan', async () => {

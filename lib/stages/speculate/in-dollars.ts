@@ -1,0 +1,205 @@
+/**
+ * Copies that are worth their dollars: for the deadline, for what waits behind the task, or because two attempts end so
+ * much earlier that both together cost less than the slow one alone.
+ */
+import type { AttemptId, JobId } from '../../kernel/ids.ts';
+import { plus, raw, seconds } from '../../kernel/units.ts';
+import { wordsForDuration } from '../../kernel/duration-words.ts';
+import { quantileS } from '../../domain/distribution.ts';
+import { forecastFor } from '../../domain/forecasts.ts';
+import type { UtilityCurve, Worth } from '../../domain/plan.ts';
+import { onDemandUsdOf, usdPerHourOf, type Pool } from '../../domain/pool.ts';
+import { dominantShare, milliCpuIn } from '../../domain/resources.ts';
+import { liveBeside, type RunningTask, type Snapshot } from '../../domain/snapshot.ts';
+import { MINIMUM_MS } from '../../market/billing.ts';
+import type { Copy, DecisionContext, NamedTarget, SpeculatePolicy } from '../../policy/contracts.ts';
+import { latePrice, lateUsd, type LatePrice } from '../../policy/late-budget.ts';
+import { whyNotCopied } from '../../policy/copies.ts';
+import { usedSlots } from '../../policy/slots.ts';
+import { CopyRoom } from '../../policy/speculation/copy-room.ts';
+import { copyValue, type CopyTerms, type CopyValue } from '../../policy/speculation/copy-value.ts';
+import { copyWinsLearner } from '../../policy/speculation/copy-wins.ts';
+import { progressOf, type StageProgress } from '../../policy/speculation/stragglers.ts';
+
+/**
+ * Part of the vCPUs in use, at least one task, on which copies are tried as if half of them helped; nothing is bought
+ * for them. Further ones need evidence. Where slow tasks simply have more to do, as in most traces of jobs, copies of
+ * all slow tasks cost 15 % more.
+ */
+const TRIALS = 0.01;
+/** Least probability that a copy helps: less is no better known than the other parts of the gain. */
+const LEAST_CHANCE = 0.1;
+/** Least gain over the cost of a copy: what is known of its time is no better than that. */
+const LEAST_GAIN = 0.1;
+
+/**
+ * Tasks that have run for longer than half of their stage, of which a copy gains more than it costs, the largest gain
+ * first. Nothing is copied on a mere prior. The copy runs on room that there is, else on a machine of a fixed cluster
+ * that is not up, else on the cheapest instance that its constraints allow, if it is worth that.
+ * O(running tasks + slow tasks x 144 + stages x (instances + pools)).
+ */
+export const copiesInDollars: SpeculatePolicy = (context) => {
+  const { stages, tail } = progressOf(context);
+  const places = new CopyPlaces(context);
+  const wins = context.beliefs.of(copyWinsLearner);
+  const valued = stages.flatMap((stage) =>
+    slowTasks(stage, context).flatMap((slow) => valuedCopy(slow, stage, { context, places, beta: tail.beta })),
+  );
+  const proven = byGain(valued, wins.provenChance());
+  const sure = new Set(proven.map((c) => c.of));
+  let spare = Math.max(1, TRIALS * usedSlots(context.snapshot).sum) - copiesNow(context.snapshot);
+  const tried = byGain(
+    valued.filter(({ isBought }) => !isBought),
+    wins.chance(),
+  ).filter(({ of, milliCpu }) => {
+    if (sure.has(of) || spare <= 0) return false;
+    spare -= milliCpu;
+    return true;
+  });
+  return [...proven, ...tried].map(({ milliCpu: _, ...copy }): Copy => copy);
+};
+
+/** mCPU of copies that live. */
+const copiesNow = ({ running }: Snapshot): number =>
+  running.reduce((sum, { attempt }) => sum + (attempt.role === 'copy' ? milliCpuIn(attempt.resources) : 0), 0);
+
+/** A possible copy, and its value at a probability that it helps. */
+interface Valued {
+  readonly of: AttemptId;
+  readonly ranS: number;
+  readonly milliCpu: number;
+  readonly to: NamedTarget | null;
+  /** True: an instance is bought for it. */
+  readonly isBought: boolean;
+  readonly at: (chance: number) => CopyValue;
+}
+
+function valuedCopy(
+  { running, ranS }: Slow,
+  { anew }: StageProgress,
+  { context, places, beta }: { readonly context: DecisionContext; readonly places: CopyPlaces; readonly beta: number },
+): readonly Valued[] {
+  const { snapshot, worths } = context;
+  const { attempt } = running;
+  const worth = worths.ofRunning(running);
+  const place = places.of(running);
+  const view = snapshot.instances.get(attempt.instance);
+  if (worth === undefined || place === null || view === undefined) return [];
+  const curve = places.pricedCurve(running, worth, view.pool);
+  const terms = { nowMs: snapshot.nowMs, curve, ranS, beta, anew, usdPerS: places.shareUsdPerS(running, view.pool) };
+  const at = (chance: number): CopyValue => copyValue({ ...terms, ...place.terms, chance });
+  return [
+    { of: attempt.id, ranS, milliCpu: milliCpuIn(attempt.resources), to: place.to, isBought: place.isBought, at },
+  ];
+}
+
+/** Copies that pay at that probability, the largest gain first. */
+const byGain = (valued: readonly Valued[], chance: number): readonly (Copy & { readonly milliCpu: number })[] =>
+  (chance < LEAST_CHANCE ? [] : valued)
+    .map((one) => ({ one, value: one.at(chance) }))
+    .filter(({ value }) => value.gainUsd > LEAST_GAIN * value.costUsd)
+    .sort((a, b) => b.value.gainUsd - a.value.gainUsd || (a.one.of < b.one.of ? -1 : 1))
+    .map(({ one: { of, ranS, milliCpu, to }, value }) => ({
+      of,
+      reason: reasonOf(ranS, value),
+      ...(to && { to }),
+      milliCpu,
+    }));
+
+interface Slow {
+  readonly running: RunningTask;
+  readonly ranS: number;
+}
+
+/** Tasks past the median of their stage that have no copy and can have one. */
+function slowTasks({ running, anew, times }: StageProgress, { snapshot, forecasts }: DecisionContext): readonly Slow[] {
+  const [one] = running;
+  if (one === undefined) return [];
+  const isKnown = times !== null || forecastFor(forecasts.runtime, one.running)?.basis !== 'prior';
+  const median = quantileS(anew, 0.5);
+  if (!isKnown || !(median > 0)) return [];
+  return running.filter(
+    ({ running: r, ranS }) =>
+      ranS > median && liveBeside(snapshot, r).length === 0 && whyNotCopied(r, snapshot) === null,
+  );
+}
+
+interface CopyPlace {
+  /** Absent: room that is there. */
+  readonly to: NamedTarget | null;
+  readonly isBought: boolean;
+  readonly terms: Pick<CopyTerms, 'copyUsdPerS' | 'startS' | 'leastS'>;
+}
+
+/** Places for copies, and what they cost. */
+class CopyPlaces {
+  readonly #context: DecisionContext;
+  readonly #room: CopyRoom;
+  /** US dollars per hour. A machine of one's own counts at its list price: others may want its room. */
+  readonly #quotes: ReadonlyMap<string, number>;
+
+  readonly #prices = new Map<JobId, LatePrice>();
+
+  constructor(context: DecisionContext) {
+    this.#context = context;
+    this.#room = new CopyRoom(context.snapshot);
+    this.#quotes = new Map(
+      context.snapshot.pools.map(({ pool, quote, reservedLeft }) => [
+        pool.id,
+        reservedLeft === undefined ? usdPerHourOf(pool, quote) : onDemandUsdOf(pool),
+      ]),
+    );
+  }
+
+  of(running: RunningTask): CopyPlace | null {
+    const there = this.#room.there(running);
+    if (there !== null) return { to: null, isBought: false, terms: this.#onRoom(running, there) };
+    const own = this.#room.own(running);
+    if (own !== null) {
+      const pool = this.#context.snapshot.pools.find((v) => v.pool.id === own.pool)?.pool;
+      return pool === undefined ? null : { to: own, isBought: false, terms: this.#onRoom(running, pool) };
+    }
+    const bought = this.#room.bought(running);
+    if (bought === null) return null;
+    const { startDelayMeanS } = this.#context.config;
+    const terms = { copyUsdPerS: bought.usd / 3600, startS: startDelayMeanS, leastS: MINIMUM_MS / 1000 };
+    return { to: bought.to, isBought: true, terms };
+  }
+
+  /**
+   * Worth by the time of the end. Where lateness has a price (late-budget.ts) it is that price until the deadline: by
+   * its worth a deadline would justify almost any cost.
+   */
+  pricedCurve(running: RunningTask, { curve, taskDeadlineMs }: Worth, pool: Pool): UtilityCurve {
+    if (taskDeadlineMs === null) return curve;
+    const { job, resources } = running.attempt;
+    let price = this.#prices.get(job);
+    if (price === undefined)
+      this.#prices.set(job, (price = latePrice(this.#context.snapshot.jobs.get(job), this.#context)));
+    const usd = lateUsd(price, onDemandUsdOf(pool) * dominantShare(resources, pool.type.capacity));
+    if (usd === Infinity) return curve;
+    return {
+      points: [
+        { atMs: taskDeadlineMs, usd },
+        { atMs: plus(taskDeadlineMs, seconds(1)), usd: 0 },
+      ],
+    };
+  }
+
+  /** US dollars per second of the share that a task takes of an instance. */
+  shareUsdPerS({ attempt }: RunningTask, pool: Pool): number {
+    const usd = this.#quotes.get(pool.id) ?? raw(pool.onDemandUsdPerHour);
+    return (dominantShare(attempt.resources, pool.type.capacity) * usd) / 3600;
+  }
+
+  #onRoom(running: RunningTask, pool: Pool): CopyPlace['terms'] {
+    return { copyUsdPerS: this.shareUsdPerS(running, pool), startS: 0, leastS: 0 };
+  }
+}
+
+function reasonOf(ranS: number, { leftS, withS, gainUsd, costUsd }: CopyValue): string {
+  const words = (s: number): string => wordsForDuration(seconds(s));
+  return `it has run for ${words(ranS)}, longer than half of its stage: about ${words(leftS)} are left, with a copy about ${words(withS)}, which is worth ${usdText(gainUsd)} more than it costs (about ${usdText(costUsd)})`;
+}
+
+const usdText = (usd: number): string => `${Number(usd.toPrecision(2))} USD`;

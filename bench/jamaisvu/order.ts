@@ -33,7 +33,7 @@ export interface Answer extends Order {
  */
 export const OWN: OwnPresets = {
   p: { extends: 'jvusched-base', settings: { preempts: 'all' } },
-  'p-u': { extends: 'jvusched', value: 'sharp-deadline' },
+  'p-u': { extends: 'jvusched', value: 'per-job-sharp' },
   incby1: { extends: 'jvusched', estimate: 'jvupredict-incby1' },
   'oracle-told': { extends: 'jvusched', estimate: 'told-expinc' },
   'told-p': { extends: 'p', estimate: 'told-incby1' },
@@ -45,7 +45,13 @@ const KNOWS = new Set(['oracle-told', 'told-p', 'told-p-u', 'told-p-o']);
 /** Jobs whose runs are known before the first one. */
 const EARLIER = 2000;
 /** The plan looks ten minutes ahead, and decides every ten seconds at least (the paper's cycle takes five). */
-const SETTINGS = { slotS: 60, lookAheadSlots: 10, startDelayMeanS: 0, startDelayMaxS: 0 };
+const SETTINGS = {
+  slotS: 60,
+  lookAheadSlots: 10,
+  startDelayMeanS: 0,
+  startDelayMaxS: 0,
+  impossibleDeadlines: 'admit',
+} as const;
 
 export async function answerOf(order: Order): Promise<Answer> {
   const { preset, seed, load, data } = order;

@@ -53,9 +53,12 @@ export function compositionNamed(name: string): Composition {
 
 /** Number of classes; the paper does not say. */
 const CLASSES = 8;
-/** Runtimes of whole jobs that a run of some hours can hold. */
+/**
+ * Runtimes of jobs: those that a run of some hours can hold, and whose least slack is longer than the time between two
+ * decisions and a stop.
+ */
 const LONGEST_S = 7200;
-const SHORTEST_S = 20;
+const SHORTEST_S = 60;
 
 /** What a job of the trace is like. */
 interface Template {

@@ -60,6 +60,12 @@ export const schedulerConfig = z.strictObject({
     .describe(
       'Share of the jobs with a deadline that may be late, where the risk saves money: never those with `mustMeet`. 0: no deadline is put at risk.',
     ),
+  impossibleDeadlines: z
+    .enum(['refuse', 'admit'])
+    .default('refuse')
+    .describe(
+      'What becomes of a job whose deadline cannot be met by what is known: it is refused, or admitted with a warning, to be done late or, if what is known is wrong, in time.',
+    ),
   startDelayMeanS: z
     .number()
     .nonnegative()

@@ -129,7 +129,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: 'JamaisVu, sections 3 and 4',
     extends: 'fifo',
     estimate: 'jvupredict-expinc',
-    value: 'jvusched',
+    value: 'per-job',
     plan: 'milp',
     settings: { preempts: 'all', shortJobsFirst: false },
   },
@@ -144,7 +144,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: '"base" of JamaisVu, figure 14',
     extends: 'jvusched',
     estimate: 'jvupredict-incby1',
-    value: 'sharp-deadline',
+    value: 'per-job-sharp',
     settings: { preempts: 'none' },
   },
   prio: {

@@ -169,7 +169,7 @@ function deadline(spec: JobSpec, now: EpochMs, parts: AdmissionParts): Admission
     spec.stages.map((s) => [s.name, recurringForecast(history, featuresOf(spec, s, now), s)]),
   );
   const admission = assessAdmission(spec, { nowMs: now, deadlineMs, forecasts, vcpus, config });
-  if (admission.feasible) return admission;
+  if (admission.feasible || config.impossibleDeadlines === 'admit') return admission;
   throw new EbbError('job.deadline-impossible', {
     what: admission.notes.at(-1) ?? 'the deadline cannot be met',
     at: 'deadline',

@@ -38,7 +38,12 @@ export interface CurveFacts {
   readonly taskDeadlineMs: EpochMs | null;
 }
 /** The curve, and in words how it came about: put into words when they are read, for most are not. */
-export type DrawCurve = (facts: CurveFacts) => { readonly curve: UtilityCurve; readonly reason: string };
+export type DrawCurve = (facts: CurveFacts) => {
+  readonly curve: UtilityCurve;
+  readonly reason: string;
+  /** False: it is no multiple of the expected cost. Absent: it is one, unless the user stated it. */
+  readonly followsCost?: boolean;
+};
 
 /**
  * Common part of the value policies: the job's worth split over its unfinished tasks, deadlines of inner stages, the
@@ -212,7 +217,7 @@ function assessJob(context: JobContext): Map<string, StageWorth> {
       curve: drawn.curve,
       why,
       taskDeadlineMs,
-      followsCost: job.spec.value.onTimeUsd === null,
+      followsCost: drawn.followsCost ?? job.spec.value.onTimeUsd === null,
       lasting: taskDeadlineMs === null ? new StagesWorth({ curve: drawn.curve, taskDeadlineMs, why }, null) : null,
       runtime: stage.runtime,
       slowdown: stage.slowdown,

@@ -1,6 +1,6 @@
 import { policy } from '../../policy/policy.ts';
 import { jvuSched } from './jvusched.ts';
-import { sharpDeadline } from './sharp-deadline.ts';
+import { perJob, perJobSharp } from './per-job.ts';
 import { strictPriority } from './strict-priority.ts';
 
 /** Worth of finishing, by time. */
@@ -17,11 +17,20 @@ export const VALUE = [
   policy(
     'value',
     {
-      name: 'sharp-deadline',
-      about: 'nothing once late',
-      source: 'TetriSched’s utilities: JamaisVu, section 4.3, "base" in figure 14',
+      name: 'per-job',
+      about: 'the same worth for each job whatever it costs, until the deadline, then falling slowly',
+      source: 'JamaisVu, figure 5 and section 4.3 (JVuSched)',
     },
-    sharpDeadline,
+    perJob,
+  ),
+  policy(
+    'value',
+    {
+      name: 'per-job-sharp',
+      about: 'the same worth for each job whatever it costs, nothing once late',
+      source: 'JamaisVu, section 4.3, "base" in figure 14',
+    },
+    perJobSharp,
   ),
   policy(
     'value',

@@ -115,7 +115,8 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
   },
   'safetyQuantile: what is likely done in time begins on spot (jvusched)': safety('jvusched'),
-  'safetyQuantile: the same with sharp-deadline': safety('sharp-deadline'),
+  'safetyQuantile: the same with per-job': safety('per-job'),
+  'safetyQuantile: the same with per-job-sharp': safety('per-job-sharp'),
   'safetyQuantile: the same with strict-priority': safety('strict-priority'),
 };
 

@@ -14,7 +14,7 @@ import { invariant } from '../../../../lib/kernel/errors.ts';
 import { groupId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, mib, milliCpu, raw, seconds, usd, ZERO_S } from '../../../../lib/kernel/units.ts';
 import { jvuSched } from '../../../../lib/stages/value/jvusched.ts';
-import { sharpDeadline } from '../../../../lib/stages/value/sharp-deadline.ts';
+import { perJob, perJobSharp } from '../../../../lib/stages/value/per-job.ts';
 import { strictPriority } from '../../../../lib/stages/value/strict-priority.ts';
 import { attempt, job, pool, snapshot, spec, stage } from '../../../support/builders.ts';
 import { NO_BELIEFS } from '../../../../bench/load/no-beliefs.ts';
@@ -167,11 +167,23 @@ describe('utilities', () => {
 
   it('of the baselines: nothing once late; the same at any time', () => {
     const of = deadlineJob([stage()]);
-    const sharp = one({ of, policy: sharpDeadline }).curve;
-    expect(worthAt(sharp, at(7200))).toBeCloseTo(320, 9);
+    const sharp = one({ of, policy: perJobSharp }).curve;
+    expect(worthAt(sharp, at(7200))).toBe(100_000);
     expect(worthAt(sharp, at(7200.01))).toBe(0);
     const flat = one({ of, policy: strictPriority }).curve;
     expect(worthAt(flat, at(99_999))).toBeCloseTo(320, 9);
+  });
+});
+
+describe('the same worth for each job', () => {
+  it('whatever it costs: a thousand times that of best effort, until the deadline, and then falling to it', () => {
+    for (const tasks of [1, 50]) {
+      const { curve } = one({ of: deadlineJob([stage({ tasks })]), policy: perJob });
+      const worthOfJob = (s: number): number => tasks * worthAt(curve, at(s));
+      expect(worthOfJob(7200)).toBeCloseTo(100_000, 6);
+      expect(worthOfJob(10_800)).toBeCloseTo(50_031.25, 6);
+      expect(worthOfJob(99_999)).toBeCloseTo(62.5, 6);
+    }
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * JVuSched, strict priority and an oracle, in the setting of JamaisVu's simulations (section 5): 256 nodes in 8 racks.
  *   npm run bench:jamaisvu -- [--part report|tune] [--show deadlines,mixed,delays,errors] [--slacks 20,60,140]
- *   [--seeds N] [--jobs 150] [--load 1.2] [--presets a,b] [--procs 2] [--json FILE] [--html FILE] [--draw]
+ *   [--seeds N] [--jobs 80] [--load 1.2] [--presets a,b] [--procs 2] [--json FILE] [--html FILE] [--draw]
  * needs EBB_DATA_DIR (default ../shared/data) with google-2011.
  *
  * Work (table 3): DEADLINE-n, half of the jobs have a deadline with a slack of n per cent of the running time; EXP1 to
@@ -32,7 +32,7 @@ const { values: options } = parseArgs({
     show: { type: 'string', default: 'deadlines,mixed,delays,errors' },
     slacks: { type: 'string', default: '20,60,140' },
     seeds: { type: 'string', default: '3' },
-    jobs: { type: 'string', default: '150' },
+    jobs: { type: 'string', default: '80' },
     load: { type: 'string', default: '1.2' },
     presets: { type: 'string' },
   },
@@ -59,7 +59,7 @@ const PARTS: readonly (Omit<Part, 'answers'> & {
   {
     show: 'mixed',
     title: 'Deadlines and constraints (EXP1 to EXP3)',
-    presets: only(['jvusched', 'jvusched-greedy', 'prio', 'oracle-told', 'jvusched-base']),
+    presets: only(['jvusched', 'jvusched-greedy', 'prio', 'oracle-told']),
     xName: 'workload',
     xOf: ({ work }) => work,
     isMain: true,
@@ -68,7 +68,7 @@ const PARTS: readonly (Omit<Part, 'answers'> & {
   {
     show: 'delays',
     title: 'Time until the place of stopped work is free',
-    presets: only(['jvusched-base', 'p', 'p-u', 'jvusched', 'oracle-told']),
+    presets: only(['p', 'jvusched', 'oracle-told']),
     xName: 'delay of',
     xOf: ({ delayS }) => `${delayS} s`,
     isMain: false,

@@ -2,7 +2,7 @@
  * Best-effort jobs with little work left first (`shortJobsFirst`), where room is short. A job's time counts the same
  * whatever its size: its worth per task is divided by the work that it has left, which is Smith's rule for the weighted
  * sum of completion times, with equal weights, and on one machine the shortest remaining time first. Deadline work,
- * stops of running work, and plans with room for all are as they were.
+ * jobs with a stated worth, stops of running work, and plans with room for all are as they were.
  */
 import { secondsBetween } from '../kernel/units.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
@@ -17,9 +17,10 @@ const HALF_AFTER_S = 6 * 3600;
 /** Factor in (0, 1] on what a task of the group brings. O(groups + running tasks), then O(1) for each group. */
 export function shortJobsFirst(input: Pick<ValueContext, 'snapshot' | 'forecasts'>): (group: PendingGroup) => number {
   const work = workOfJobs(input);
-  const { nowMs } = input.snapshot;
+  const { nowMs, jobs } = input.snapshot;
   return ({ job, submittedMs, class: kind }) => {
-    if (kind !== 'best-effort') return 1;
+    const stated = jobs.get(job)?.spec.value.onTimeUsd ?? null;
+    if (kind !== 'best-effort' || stated !== null) return 1;
     const leftS = work.get(job)?.leftS ?? 0;
     const waitedS = Math.max(0, secondsBetween(submittedMs, nowMs));
     return LEAST_S / (LEAST_S + leftS * 2 ** (-waitedS / HALF_AFTER_S));

@@ -64,6 +64,8 @@ export interface RunningTask {
   readonly ownStops?: OwnStops;
   /** Attempts of its task so far, where copies began after it. Absent: it is the last. */
   readonly attempts?: number;
+  /** True: an attempt beside it has used up the retries of its task, which fails unless this one succeeds. */
+  readonly isLastTry?: true;
   /** Claim of its round's outputs: a copy could not succeed. Absent: none is known. */
   readonly claimed?: NonNullable<Task['claimed']>;
   /**

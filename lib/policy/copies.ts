@@ -13,6 +13,8 @@ export const attemptsWanted = ({ attempts = WITH_ONE_COPY }: Copy): number => at
 /** Why a running attempt cannot be copied; null: it can. */
 export function whyNotCopied(running: RunningTask, { jobs }: Pick<Snapshot, 'jobs'>): string | null {
   if (isStopping(running)) return 'which is stopping';
+  // Copies of copies would keep a task that hangs from ever failing.
+  if (running.isLastTry === true) return 'whose task has used up its retries';
   const job = jobs.get(running.attempt.job);
   if (job === undefined) return 'whose job is set aside';
   if (isEnding(job)) return 'whose job is being stopped';

@@ -105,13 +105,31 @@ function unplaceable(stage: StageSpec, { pools, limits }: AdmissionParts): EbbEr
 /** A gang starts whole or not at all, so the limit must hold all of its tasks at once. */
 function gangTooLarge(stage: StageSpec, usable: readonly Pool[], limits: Limits): EbbError | null {
   const most = mostAtOnce(stage.resources, usable, { vcpus: limits.vcpus, enough: stage.tasks });
-  if (most >= stage.tasks) return null;
+  if (most >= stage.tasks) return largerThanPool(stage, usable);
   return new EbbError('job.unplaceable', {
     what: `the ${stage.tasks} tasks of stage ${stage.name} must start together, and never can`,
     at: `stages.${stage.name}.tasks`,
     got: `${stage.tasks} tasks of ${vcpusIn(stage.resources.cpu)} vCPU in a gang`,
     allowed: `at most ${most} of them on instances within ${limitText(limits.vcpus)}`,
     next: `make the gang smaller, drop \`gang\`, or ${raisesLimit(limits)}`,
+  });
+}
+
+/** A gang starts in one pool, and those of a cluster, a kind of machine in a rack, have so many machines and no more. */
+function largerThanPool(stage: StageSpec, usable: readonly Pool[]): EbbError | null {
+  let most = 0;
+  let largest = usable[0];
+  for (const pool of usable) {
+    const held = (pool.reservedInstances ?? Infinity) * countFits(stage.resources, pool.type.capacity);
+    if (held > most) [most, largest] = [held, pool];
+  }
+  if (most >= stage.tasks) return null;
+  return new EbbError('job.unplaceable', {
+    what: `the ${stage.tasks} tasks of stage ${stage.name} must start together on machines of one kind and rack, and no rack has as many`,
+    at: `stages.${stage.name}.tasks`,
+    got: `${stage.tasks} tasks of ${vcpusIn(stage.resources.cpu)} vCPU in a gang`,
+    allowed: `at most ${most} of them, on the ${largest?.reservedInstances} machines of ${largest?.id}`,
+    next: 'make the gang smaller, drop `gang`, or describe the machines without racks',
   });
 }
 

@@ -21,7 +21,7 @@ import {
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 
 /** Facts of a task that its running attempts know. */
-type OfTask = Pick<Task, 'ranS' | 'ownStops' | 'attempts' | 'claimed'>;
+type OfTask = Pick<Task, 'ranS' | 'ownStops' | 'attempts' | 'claimed' | 'failures'>;
 
 /** Source rows of the running tasks. */
 export interface RunningRows {
@@ -266,6 +266,7 @@ function runningTask(
     ...(task?.ranS === undefined ? {} : { ranS: task.ranS }),
     ...(task?.ownStops === undefined ? {} : { ownStops: task.ownStops }),
     ...(task === undefined || task.attempts <= attempt.number ? {} : { attempts: task.attempts }),
+    ...(task !== undefined && task.failures > stage.retries ? { isLastTry: true } : {}),
     ...(task?.claimed === undefined ? {} : { claimed: task.claimed }),
   };
 }

@@ -4,6 +4,7 @@ import { admitter, mostAtOnce } from '../../../lib/cycle/admit/admission.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { Pool } from '../../../lib/domain/pool.ts';
 import type { Limits } from '../../../lib/domain/snapshot.ts';
+import { marketWithCluster } from '../../../lib/market/cluster.ts';
 import { LoggedHistory } from '../../../lib/stages/estimate/logged-history.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
@@ -49,6 +50,15 @@ describe('admission of gangs', () => {
     const large = resources(1, 14 * 1024);
     expect(refusal({ gang: true, tasks: 3, resources: large }, [sized(4, 16)], limits)).toBeNull();
     expect(refusal({ gang: true, tasks: 4, resources: large }, [sized(4, 16)], limits)?.message).toMatch(/at most 3/);
+  });
+
+  it('refuses a gang that no rack of a cluster has the machines for, and names the largest', () => {
+    const racks = marketWithCluster(null, '6x{cpu: 4, memory: 16GiB, rack: 2}').pools;
+    const roomy: Limits = { vcpus: 100 };
+    expect(refusal({ gang: true, tasks: 12, resources: resources(1) }, racks, roomy)).toBeNull();
+    const error = refusal({ gang: true, tasks: 13, resources: resources(1) }, racks, roomy);
+    expect(error?.message).toMatch(/at most 12 of them, on the 3 machines of machine\/rack-1/);
+    expect(refusal({ gang: false, tasks: 13, resources: resources(1) }, racks, roomy)).toBeNull();
   });
 
   it('names the limit for a single task that no instance within it can hold', () => {

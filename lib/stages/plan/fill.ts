@@ -233,8 +233,15 @@ export function keepRunning(filling: Filling, stopped: readonly number[]): void 
   }
 }
 
-/** Most choices tried by the preemption pass, which is quadratic in their number. */
+/** Most choices tried by the preemption pass, and most kills looked at for them: it is quadratic in their numbers. */
 const MOST_TRIALS = 400;
+const MOST_LOOKS = 500_000;
+
+/** Kills that return capacity on each row, cheapest per amount first. */
+interface Giving {
+  readonly byRow: ReadonlyMap<number, readonly number[]>;
+  looksLeft: number;
+}
 
 /**
  * For choices that found no room until stopped work would have left it, in order: stops the cheapest work that makes
@@ -244,7 +251,7 @@ const MOST_TRIALS = 400;
 function makeRoom(
   filling: Filling,
   order: readonly number[],
-  { giving, most = MOST_TRIALS }: { readonly giving: ReadonlyMap<number, readonly number[]>; readonly most?: number },
+  { giving, most = MOST_TRIALS }: { readonly giving: Giving; readonly most?: number },
 ): number {
   const { problem } = filling;
   let trials = 0;
@@ -266,12 +273,7 @@ function makeRoom(
   return trials;
 }
 
-function makeRoomFor(
-  filling: Filling,
-  choice: Choice,
-  count: number,
-  giving: ReadonlyMap<number, readonly number[]>,
-): boolean {
+function makeRoomFor(filling: Filling, choice: Choice, count: number, giving: Giving): boolean {
   const { problem } = filling;
   const member = choice.members.find((m) => m.atMost >= count);
   if (member === undefined) return false;
@@ -279,21 +281,27 @@ function makeRoomFor(
   const undo = (): void => {
     for (const kill of stopped) stop(filling, kill, -1);
   };
+  const gainUsd = count * choice.netUsd;
   let spent = 0;
   for (let i = 0; i < member.use.row.length; i++) {
     const row = member.use.row[i] ?? 0;
     const needed = count * (member.use.coefficient[i] ?? 0);
-    for (const kill of giving.get(row) ?? []) {
-      if ((filling.free[row] ?? 0) >= needed - EPS) break;
+    for (const kill of giving.byRow.get(row) ?? []) {
+      if ((filling.free[row] ?? 0) >= needed - EPS || spent >= gainUsd || giving.looksLeft-- <= 0) break;
       const draft = problem.kills[kill];
       // Capacity that a kill takes (attempts that another may stop, room of a released instance) must still be there.
-      while (draft !== undefined && (filling.free[row] ?? 0) < needed - EPS && mayStop(filling, draft, kill)) {
+      while (
+        draft !== undefined &&
+        spent < gainUsd &&
+        (filling.free[row] ?? 0) < needed - EPS &&
+        mayStop(filling, draft, kill)
+      ) {
         stop(filling, kill, 1);
         stopped.push(kill);
         spent += draft.costUsd;
       }
     }
-    if ((filling.free[row] ?? 0) < needed - EPS || spent >= count * choice.netUsd) {
+    if ((filling.free[row] ?? 0) < needed - EPS || spent >= gainUsd) {
       undo();
       return false;
     }
@@ -322,8 +330,8 @@ export function stop(filling: Filling, index: number, count: number): void {
   filling.kills[index] = (filling.kills[index] ?? 0) + count;
 }
 
-/** Kills that return capacity on each row, those that `may` be chosen, cheapest per amount first. */
-function givingByRow(kills: readonly Kill[], may: (kill: Kill) => boolean): ReadonlyMap<number, readonly number[]> {
+/** Those that `may` be chosen. */
+function givingByRow(kills: readonly Kill[], may: (kill: Kill) => boolean): Giving {
   const byRow = new Map<number, { readonly kill: number; readonly price: number }[]>();
   kills.forEach((kill, index) => {
     if (!may(kill)) return;
@@ -335,5 +343,8 @@ function givingByRow(kills: readonly Kill[], may: (kill: Kill) => boolean): Read
       byRow.set(row, list);
     });
   });
-  return new Map([...byRow].map(([row, list]) => [row, list.sort((a, b) => a.price - b.price).map((x) => x.kill)]));
+  const sorted = [...byRow].map(
+    ([row, list]) => [row, list.sort((a, b) => a.price - b.price).map((x) => x.kill)] as const,
+  );
+  return { byRow: new Map(sorted), looksLeft: MOST_LOOKS };
 }

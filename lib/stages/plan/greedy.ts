@@ -4,7 +4,7 @@ import { allotmentOf } from './allotment.ts';
 import { fill, type Selection } from './fill.ts';
 import { byDensity, byQuotaDensity, byWorth } from './order.ts';
 import { BY_PROGRAM } from './options.ts';
-import { problemOf, type Problem } from './problem.ts';
+import { problemOf, withinOptions, type Problem } from './problem.ts';
 import { affordable } from './whole.ts';
 
 /**
@@ -19,7 +19,7 @@ export function greedySelection(problem: Problem): Selection {
 
 /** Plans greedily and never asks the solver. */
 export const greedyPlan: PlanPolicy<unknown> = (input: PlanInput) => {
-  const problem = problemOf(input, BY_PROGRAM);
+  const problem = problemOf(withinOptions(input), BY_PROGRAM);
   const selection = greedySelection(problem);
   return Promise.resolve(allotmentOf(problem, affordable(problem, selection), unsolved(selection.objectiveUsd)));
 };

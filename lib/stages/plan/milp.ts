@@ -18,7 +18,7 @@ import { lagrangian, unconstrained } from './lagrangian.ts';
 import { compile, type Compiled } from './milp/compile.ts';
 import { interpret } from './milp/interpret.ts';
 import { BY_PROGRAM } from './options.ts';
-import { problemOf, type Problem } from './problem.ts';
+import { problemOf, withinOptions, type Problem } from './problem.ts';
 import { assignmentOf, requestOf, selectionOf } from './request.ts';
 import type { SolveLimits, SolveOutcome, Solver } from '../../policy/solver.ts';
 import { affordable } from './whole.ts';
@@ -32,7 +32,7 @@ const iterationsFor = (options: number): number => Math.max(150, Math.min(300, M
 const CLOSED_GAP = 1e-6;
 
 export const milpPlan: PlanPolicy<Solver> = async (input, solver) => {
-  const problem = problemOf(input, BY_PROGRAM);
+  const problem = problemOf(withinOptions(input), BY_PROGRAM);
   const { selection, report } = await planProblem(problem, solver);
   return allotmentOf(problem, affordable(problem, selection), report);
 };

@@ -79,6 +79,20 @@ export const nowAlone = (input: PlanInput): PlanInput => ({
   config: { ...input.config, lookAheadSlots: 1 },
 });
 
+/** Start options of a plan: beyond so many its window has fewer slots, at least this cycle's. */
+const MOST_OPTIONS = 200_000;
+
+/**
+ * The input of a plan of very many groups with a shorter window: time is linear in options. What would have been put
+ * off to a later slot starts now, or is decided in a later cycle.
+ */
+export function withinOptions(input: PlanInput): PlanInput {
+  const { config, snapshot } = input;
+  const perSlot = snapshot.groups.length * config.offersPerGroup;
+  const slots = Math.max(1, Math.min(config.lookAheadSlots, Math.floor(MOST_OPTIONS / Math.max(1, perSlot))));
+  return slots === config.lookAheadSlots ? input : { ...input, config: { ...config, lookAheadSlots: slots } };
+}
+
 /** Room for the moves that were proposed is kept before anything else gets some. */
 export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Problem {
   const { moves = [] } = input;

@@ -45,8 +45,8 @@ const KNOWS = new Set(['oracle-told', 'told-p', 'told-p-u', 'told-p-o']);
 /** Jobs whose runs are known before the first one. */
 const EARLIER = 2000;
 /**
- * The plan looks ten minutes ahead, and decides every ten seconds at least (the paper's cycle takes five). The solver may
- * leave as much as the machines would cost: less than the worth of one best-effort job.
+ * The plan looks ten minutes ahead, and decides every ten seconds at least (the paper's cycle takes five). The solver
+ * may leave as much as the machines would cost: less than the worth of one best-effort job.
  */
 const SETTINGS = {
   slotS: 60,

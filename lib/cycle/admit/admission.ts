@@ -115,7 +115,7 @@ function gangTooLarge(stage: StageSpec, usable: readonly Pool[], limits: Limits)
   });
 }
 
-/** A gang starts in one pool, and those of a cluster, a kind of machine in a rack, have so many machines and no more. */
+/** A gang starts in one pool, and a pool of a cluster, which is a kind of machine in a rack, has so many machines. */
 function largerThanPool(stage: StageSpec, usable: readonly Pool[]): EbbError | null {
   let most = 0;
   let largest = usable[0];

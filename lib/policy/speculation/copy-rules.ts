@@ -72,8 +72,12 @@ type Ran = StageSeen['running'][number];
 const overdue = ({ running }: StageSeen, limitS: number): readonly Ran[] =>
   limitS > 0 ? running.filter(({ ranS }) => ranS > limitS) : [];
 
+/** Mantri's rule for a task that has run for so long. */
+export const probablyTwiceAsLong = (ranS: number, of: Pick<StageSeen, 'anew' | 'beta'>): boolean =>
+  halfAsLong(ranS, of) > LEAST_CHANCE;
+
 /** P(what is left > twice the time of a copy). */
-function halfAsLong(ranS: number, { anew, beta }: StageSeen): number {
+function halfAsLong(ranS: number, { anew, beta }: Pick<StageSeen, 'anew' | 'beta'>): number {
   let p = 0;
   for (let i = 0; i < anew.atS.length; i++)
     p += (anew.weight[i] ?? 0) * (ranS / (ranS + 2 * (anew.atS[i] ?? 0))) ** beta;

@@ -17,14 +17,15 @@ import { latePrice, lateUsd, type LatePrice } from '../../policy/late-budget.ts'
 import { whyNotCopied } from '../../policy/copies.ts';
 import { usedSlots } from '../../policy/slots.ts';
 import { CopyRoom } from '../../policy/speculation/copy-room.ts';
+import { probablyTwiceAsLong } from '../../policy/speculation/copy-rules.ts';
 import { copyValue, type CopyTerms, type CopyValue } from '../../policy/speculation/copy-value.ts';
 import { copyWinsLearner } from '../../policy/speculation/copy-wins.ts';
 import { progressOf, type StageProgress } from '../../policy/speculation/stragglers.ts';
 
 /**
- * Part of the vCPUs in use, at least one task, on which copies are tried as if half of them helped; nothing is bought
- * for them. Further ones need evidence. Where slow tasks simply have more to do, as in most traces of jobs, copies of
- * all slow tasks cost 15 % more.
+ * Part of the vCPUs in use, at least one task, on which copies are tried as if they helped for certain; nothing is
+ * bought for them. Further ones need evidence. Where slow tasks simply have more to do, as in most traces of jobs,
+ * copies of all slow tasks cost 15 % more.
  */
 const TRIALS = 0.01;
 /** Least probability that a copy helps: less is no better known than the other parts of the gain. */
@@ -33,7 +34,7 @@ const LEAST_CHANCE = 0.1;
 const LEAST_GAIN = 0.1;
 
 /**
- * Tasks that have run for longer than half of their stage, of which a copy gains more than it costs, the largest gain
+ * Tasks that probably take more than twice as long as a copy, of which one gains more than it costs, the largest gain
  * first. Nothing is copied on a mere prior. The copy runs on room that there is, else on a machine of a fixed cluster
  * that is not up, else on the cheapest instance that its constraints allow, if it is worth that.
  * O(running tasks + slow tasks x 144 + stages x (instances + pools)).
@@ -43,15 +44,16 @@ export const copiesInDollars: SpeculatePolicy = (context) => {
   const places = new CopyPlaces(context);
   const wins = context.beliefs.of(copyWinsLearner);
   const valued = stages.flatMap((stage) =>
-    slowTasks(stage, context).flatMap((slow) => valuedCopy(slow, stage, { context, places, beta: tail.beta })),
+    slowTasks(stage, tail.beta, context).flatMap((slow) =>
+      valuedCopy(slow, stage, { context, places, beta: tail.beta }),
+    ),
   );
   const proven = byGain(valued, wins.provenChance());
   const sure = new Set(proven.map((c) => c.of));
   let spare = Math.max(1, TRIALS * usedSlots(context.snapshot).sum) - copiesNow(context.snapshot);
-  const tried = byGain(
-    valued.filter(({ isBought }) => !isBought),
-    wins.chance(),
-  ).filter(({ of, milliCpu }) => {
+  // Whether bad luck made it slow is what a trial is to tell.
+  const doubtful = wins.chance() < LEAST_CHANCE ? [] : valued.filter(({ isBought }) => !isBought);
+  const tried = byGain(doubtful, 1).filter(({ of, milliCpu }) => {
     if (sure.has(of) || spare <= 0) return false;
     spare -= milliCpu;
     return true;
@@ -111,8 +113,12 @@ interface Slow {
   readonly ranS: number;
 }
 
-/** Tasks past the median of their stage that have no copy and can have one. */
-function slowTasks({ running, anew, times }: StageProgress, { snapshot, forecasts }: DecisionContext): readonly Slow[] {
+/** Tasks that have no copy and can have one, and probably take much longer than it would (Mantri's rule). */
+function slowTasks(
+  { running, anew, times }: StageProgress,
+  beta: number,
+  { snapshot, forecasts }: DecisionContext,
+): readonly Slow[] {
   const [one] = running;
   if (one === undefined) return [];
   const isKnown = times !== null || forecastFor(forecasts.runtime, one.running)?.basis !== 'prior';
@@ -120,7 +126,10 @@ function slowTasks({ running, anew, times }: StageProgress, { snapshot, forecast
   if (!isKnown || !(median > 0)) return [];
   return running.filter(
     ({ running: r, ranS }) =>
-      ranS > median && liveBeside(snapshot, r).length === 0 && whyNotCopied(r, snapshot) === null,
+      ranS > median &&
+      probablyTwiceAsLong(ranS, { anew, beta }) &&
+      liveBeside(snapshot, r).length === 0 &&
+      whyNotCopied(r, snapshot) === null,
   );
 }
 
@@ -135,18 +144,19 @@ interface CopyPlace {
 class CopyPlaces {
   readonly #context: DecisionContext;
   readonly #room: CopyRoom;
-  /** US dollars per hour. A machine of one's own counts at its list price: others may want its room. */
+  /** US dollars per hour. While work waits, a machine of one's own counts at its list price: it may want the room. */
   readonly #quotes: ReadonlyMap<string, number>;
 
   readonly #prices = new Map<JobId, LatePrice>();
 
   constructor(context: DecisionContext) {
     this.#context = context;
+    const { pools, groups } = context.snapshot;
     this.#room = new CopyRoom(context.snapshot);
     this.#quotes = new Map(
-      context.snapshot.pools.map(({ pool, quote, reservedLeft }) => [
+      pools.map(({ pool, quote, reservedLeft }) => [
         pool.id,
-        reservedLeft === undefined ? usdPerHourOf(pool, quote) : onDemandUsdOf(pool),
+        reservedLeft === undefined || groups.length === 0 ? usdPerHourOf(pool, quote) : onDemandUsdOf(pool),
       ]),
     );
   }

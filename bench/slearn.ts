@@ -1,13 +1,14 @@
 /**
  * SLearn, 3Sigma and the others of SLearn's evaluation, on jobs and DAGs of the Google trace of 2011.
- *   npm run bench:slearn -- [--part report|tune] [--kinds jobs,dags] [--seeds N] [--jobs 1250] [--load 1]
+ *   npm run bench:slearn -- [--part report|tune] [--kinds jobs,dags,alibaba,tpch] [--seeds N] [--jobs 1250] [--load 1]
  *   [--presets a,b] [--procs 2] [--json FILE] [--html FILE] [--draw]
  * needs EBB_DATA_DIR (default ../shared/data) with google-2011.
  *
  * Jobs: those of at most 150 tasks, a slot per task. Earlier jobs are those of the first half of the trace (9.8 hours;
  * the paper has half a month); 1250 jobs are drawn from the second half and their arrivals stretched to the load, on
  * 150 slots (section 4.3). All presets go on learning while they run. DAGs: jobs of one user and name in a row as two
- * to five stages (section 6).
+ * to five stages (section 6), and those of Alibaba 2018 (stages of at
+ * most 150 tasks) and of TPC-H on Spark (at most 1000, in waves).
  *
  * Errors: of the wide jobs of the second half, one by one in the order of arrival; a job counts for one part by the
  * hash of its key. Mean completion times are ratios of sums over all jobs, with 95 % intervals by resampling seeds.
@@ -21,7 +22,7 @@ import { mainOf, OPTIONS } from './cluster/main.ts';
 import { errorsOf } from './slearn/accuracy.ts';
 import { answerOf, type Order } from './slearn/order.ts';
 import { errorTable, figuresOf, tablesOf } from './slearn/table.ts';
-import { allJobs, type SLearnWork } from './slearn/work.ts';
+import { allJobs, KINDS, type Kind } from './slearn/work.ts';
 
 const PRESETS = [
   'slearn',
@@ -34,13 +35,14 @@ const PRESETS = [
   'srpt',
   'srpt-fused',
   'srpt-oracle',
+  'ebbtide',
 ];
 const SLOTS = 150;
 
 const { values: options } = parseArgs({
   options: {
     ...OPTIONS,
-    kinds: { type: 'string', default: 'jobs,dags' },
+    kinds: { type: 'string', default: 'jobs,dags,alibaba,tpch' },
     seeds: { type: 'string', default: '3' },
     jobs: { type: 'string', default: '1250' },
     load: { type: 'string', default: '1' },
@@ -50,9 +52,10 @@ const { values: options } = parseArgs({
 const data = process.env['EBB_DATA_DIR'] ?? '../shared/data';
 const presets = options.presets.split(',');
 
-function kindOf(text: string): SLearnWork['kind'] {
-  if (text === 'jobs' || text === 'dags') return text;
-  throw new Error(`--kinds takes jobs and dags; got ${text}`);
+function kindOf(text: string): Kind {
+  const kind = KINDS.find((k) => k === text);
+  if (kind !== undefined) return kind;
+  throw new Error(`--kinds takes ${KINDS.join(', ')}; got ${text}`);
 }
 
 await mainOf(

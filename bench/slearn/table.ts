@@ -30,6 +30,13 @@ const ratio = (answers: readonly Answer[], over: string, under: string): Estimat
   return jctRatio(ran(over), ran(under));
 };
 
+const TITLES: Readonly<Record<Answer['kind'], string>> = {
+  jobs: 'Jobs',
+  dags: 'DAGs',
+  alibaba: 'DAGs of Alibaba 2018',
+  tpch: 'DAGs of TPC-H on Spark',
+};
+
 export function tablesOf(answers: readonly Answer[], presets: readonly string[]): Table[] {
   return [...Map.groupBy(answers, (a) => a.kind)].map(([kind, of]) => {
     const rows = presets.map((preset) => {
@@ -48,7 +55,7 @@ export function tablesOf(answers: readonly Answer[], presets: readonly string[])
     const one = of.filter((a) => a.preset === presets[0]);
     const jobs = one.reduce((n, a) => n + Object.keys(a.figures.jctS).length, 0);
     return {
-      title: kind === 'jobs' ? 'Jobs' : 'DAGs',
+      title: TITLES[kind],
       note: `${one.length} seeds, ${jobs} jobs, ${one.reduce((n, a) => n + a.tasks, 0)} tasks`,
       columns: ['preset', 'mean s', '/ slearn', '/ oracle', 'p50', 'p95', 'undone'],
       rows,
@@ -87,6 +94,13 @@ export function figuresOf(answers: readonly Answer[], errors: Errors): Figure[] 
     ...atLeast('the same of slearn over that of srpt-fused (ours), jobs', 1, ratio(of('jobs'), 'slearn', 'srpt-fused')),
     ...atLeast('the same of 3sigma over that of slearn, DAGs', 1.26, ratio(of('dags'), '3sigma', 'slearn')),
     ...atLeast('the same of las over that of slearn, DAGs', 2.15, ratio(of('dags'), 'las', 'slearn')),
+    ...(['alibaba', 'tpch'] as const).flatMap((kind) => [
+      ...atLeast(`the same of 3sigma over that of slearn, ${TITLES[kind]}`, 1.26, ratio(of(kind), '3sigma', 'slearn')),
+      ...atLeast(`the same of las over that of slearn, ${TITLES[kind]}`, 2.15, ratio(of(kind), 'las', 'slearn')),
+    ]),
+    ...(['jobs', 'dags', 'alibaba', 'tpch'] as const).flatMap((kind) =>
+      atLeast(`the same of slearn over that of ebbtide, ${TITLES[kind]}`, 1, ratio(of(kind), 'slearn', 'ebbtide')),
+    ),
     ...atLeast('the same of slearn over that of srpt-fused (ours), DAGs', 1, ratio(of('dags'), 'slearn', 'srpt-fused')),
     ...atLeast('the same of point-est over that of 3sigma, jobs', 1, ratio(of('jobs'), 'point-est', '3sigma')),
   ];

@@ -7,9 +7,13 @@ import { openWorkload } from '../../lib/workload/open.ts';
 import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { benchJob, type BenchStage } from '../cluster/jobs.ts';
 
+/** Jobs of the Google trace, DAGs made of them, and DAGs as other traces have them. */
+export const KINDS = ['jobs', 'dags', 'alibaba', 'tpch'] as const;
+export type Kind = (typeof KINDS)[number];
+
 export interface SLearnWork {
   readonly data: string;
-  readonly kind: 'jobs' | 'dags';
+  readonly kind: Kind;
   readonly seed: number;
   /** Jobs that are run. */
   readonly jobs: number;
@@ -72,22 +76,19 @@ async function plainJobs(path: string): Promise<readonly Plain[]> {
 export async function allJobs(data: string): Promise<{ readonly jobs: readonly WorkloadJob[]; readonly half: number }> {
   const all = await traceOf(data);
   const middleS = (all.at(-1)?.atS ?? 0) / 2;
-  const jobs = all.map((of) => jobOf({ ...of, stages: [of.runtimeS] }, of.atS));
+  const jobs = all.map((of) => jobOf({ ...of, stages: inARow([of.runtimeS]) }, of.atS));
   return { jobs, half: all.findIndex((j) => j.atS >= middleS) };
 }
 
 /** Jobs drawn from the second half, with equal probability, their arrivals stretched to the load. */
 export async function cutOf({ data, kind, seed, jobs: count, slots, load }: SLearnWork): Promise<Cut> {
-  const all = await traceOf(data);
-  const middleS = (all.at(-1)?.atS ?? 0) / 2;
   const draw = randomStream(seed, `slearn/${kind}`);
-  const made = (jobs: readonly Plain[]): readonly Dag[] =>
-    kind === 'dags' ? dagsOf(jobs, draw) : jobs.map((of): Dag => ({ ...of, stages: [of.runtimeS] }));
-  const before = made(all.filter((j) => j.atS < middleS));
-  const dags = drawnFrom(made(all.filter((j) => j.atS >= middleS)), count, draw);
+  const { before, after } = await halvesOf(data, kind, draw);
+  const dags = drawnFrom(after, count, draw);
   const firstS = dags[0]?.atS ?? 0;
   const spanS = (dags.at(-1)?.atS ?? 0) - firstS;
-  const workS = dags.reduce((sum, d) => sum + d.stages.flat().reduce((a, b) => a + b, 0), 0);
+  const timesOf = ({ stages }: Dag): readonly number[] => stages.flatMap(({ runtimeS }) => runtimeS);
+  const workS = dags.reduce((sum, d) => sum + timesOf(d).reduce((a, b) => a + b, 0), 0);
   const stretch = workS / (load * slots) / Math.max(1, spanS);
   return {
     earlier: before.map((of) => jobOf(of, of.atS)),
@@ -96,19 +97,59 @@ export async function cutOf({ data, kind, seed, jobs: count, slots, load }: SLea
 }
 
 interface Dag extends Omit<Plain, 'runtimeS'> {
-  readonly stages: readonly (readonly number[])[];
+  readonly stages: readonly Pick<BenchStage, 'name' | 'dependsOn' | 'runtimeS'>[];
+}
+
+/** Stages one after the other. */
+const inARow = (times: readonly (readonly number[])[]): Dag['stages'] =>
+  times.map((runtimeS, i) => ({ name: `s${i}`, ...(i === 0 ? {} : { dependsOn: [`s${i - 1}`] }), runtimeS }));
+
+/** Jobs before and after the middle of the trace's time. */
+async function halvesOf(
+  data: string,
+  kind: Kind,
+  draw: Uniform,
+): Promise<{ readonly before: readonly Dag[]; readonly after: readonly Dag[] }> {
+  if (kind === 'alibaba' || kind === 'tpch') {
+    const { path, mostTasks } = TRACES[kind];
+    const all = await dagsIn(join(data, path), mostTasks);
+    const middleS = (all.at(-1)?.atS ?? 0) / 2;
+    return { before: all.filter((d) => d.atS < middleS), after: all.filter((d) => d.atS >= middleS) };
+  }
+  const all = await traceOf(data);
+  const middleS = (all.at(-1)?.atS ?? 0) / 2;
+  const made = (jobs: readonly Plain[]): readonly Dag[] =>
+    kind === 'dags' ? dagsOf(jobs, draw) : jobs.map((of): Dag => ({ ...of, stages: inARow([of.runtimeS]) }));
+  return { before: made(all.filter((j) => j.atS < middleS)), after: made(all.filter((j) => j.atS >= middleS)) };
+}
+
+/** Stages of TPC-H are wide, and run in waves. */
+const TRACES = {
+  alibaba: { path: 'alibaba-2018-dags/alibaba2018_random_6600_jobs.csv.gz', mostTasks: MOST_TASKS },
+  tpch: { path: 'tpch-spark-dags/tpch_dags.jsonl.gz', mostTasks: 1000 },
+} as const;
+
+/** DAGs of a trace whose stages have at most so many tasks each. */
+async function dagsIn(path: string, mostTasks: number): Promise<readonly Dag[]> {
+  const dags: Dag[] = [];
+  for await (const { key, submittedS, spec, truth } of (await openWorkload(path, { deadlines: 'none' })).jobs()) {
+    const stages = spec.stages.map(({ name, dependsOn }) => ({
+      name,
+      dependsOn,
+      runtimeS: [...(truth.get(name)?.runtimeS ?? [])],
+    }));
+    if (stages.some(({ runtimeS }) => runtimeS.length > mostTasks)) continue;
+    const program = spec.stages[0]?.command[0] ?? '';
+    dags.push({ key, owner: spec.owner, name: spec.name, program, request: '', atS: submittedS, stages });
+  }
+  return dags.sort((a, b) => a.atS - b.atS);
 }
 
 function jobOf({ key, owner, name, program, request, stages }: Dag, submittedS: number): WorkloadJob {
   return benchJob({
     key,
     submittedS,
-    stages: stages.map((runtimeS, i): BenchStage => ({
-      name: `s${i}`,
-      ...(i === 0 ? {} : { dependsOn: [`s${i - 1}`] }),
-      runtimeS,
-      over: { command: [program] },
-    })),
+    stages: stages.map((stage): BenchStage => ({ ...stage, over: { command: [program] } })),
     over: { owner, name, labels: { request } },
   });
 }
@@ -135,7 +176,7 @@ function dagsOf(jobs: readonly Plain[], draw: Uniform): readonly Dag[] {
       at += length;
       const [first] = part;
       if (first !== undefined && part.length >= STAGES.least)
-        dags.push({ ...first, stages: part.map((j) => j.runtimeS) });
+        dags.push({ ...first, stages: inARow(part.map((j) => j.runtimeS)) });
     }
   }
   return dags.sort((a, b) => a.atS - b.atS);

@@ -78,7 +78,11 @@ export class RunningWorld {
   executions = 0;
   readonly #dynamodb = new DynamoDouble();
   readonly #objects = new ObjectsDouble();
-  readonly #config = schedulerConfig.parse({ hazardPriorPerHour: 0.01, preset: 'greedy' });
+  readonly #config = schedulerConfig.parse({
+    hazardPriorPerHour: 0.01,
+    preset: 'calm',
+    presets: { calm: { extends: 'greedy', speculate: 'none' } },
+  });
   readonly #started: string[] = [];
   readonly #deployments = new Map<Step, Deployment>();
   readonly #open: { destroy(): void }[] = [];

@@ -47,7 +47,7 @@ export function progressOf(context: Seen): { stages: readonly StageProgress[]; t
 }
 
 /** From so many finished siblings on they say what a copy takes; until then the forecast does. */
-const ENOUGH_SIBLINGS = 3;
+export const ENOUGH_SIBLINGS = 3;
 
 /** Those that can have a copy and have none, the longest time left first. */
 export function stragglersOf(

@@ -133,9 +133,13 @@ const withPreemption = (view: InstanceView, input: PlanInput): Resources =>
     view.free,
   );
 
+/** True if it stops, and not for a move: what moves leaves an instance that may be given back. */
+const isStopped = ({ attempt }: RunningTask): boolean =>
+  attempt.state === 'stopping' && attempt.goesTo === undefined && attempt.leaving === undefined;
+
 /** True if it stops, and its place is free within this slot. */
-const isBeingFreed = ({ attempt }: RunningTask, { config }: PlanInput): boolean =>
-  attempt.state === 'stopping' && slotsUntilFree(config) === 0;
+const isBeingFreed = (running: RunningTask, { config }: PlanInput): boolean =>
+  isStopped(running) && slotsUntilFree(config) === 0;
 
 /**
  * Sums of fractions differ in their last digits with the order of the summands, which is to leave no trace in a plan.
@@ -151,7 +155,7 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   for (const view of views) {
     add(0, view.free);
     for (const r of view.attempts) {
-      if (r.attempt.state === 'stopping') add(slotsUntilFree(input.config), r.attempt.resources);
+      if (isStopped(r)) add(slotsUntilFree(input.config), r.attempt.resources);
       // Ending work returns its room in a later slot, at the earliest in the next one.
       else if (lookAheadSlots > 1) add(slotsLeft(meanLeftS(r, input), slotS), r.attempt.resources);
     }

@@ -6,7 +6,6 @@ import type { AttemptId, JobId } from '../../kernel/ids.ts';
 import { plus, raw, seconds } from '../../kernel/units.ts';
 import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { quantileS } from '../../domain/distribution.ts';
-import { forecastFor } from '../../domain/forecasts.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { onDemandUsdOf, usdPerHourOf, type Pool } from '../../domain/pool.ts';
 import { dominantShare, milliCpuIn } from '../../domain/resources.ts';
@@ -20,7 +19,7 @@ import { CopyRoom } from '../../policy/speculation/copy-room.ts';
 import { probablyTwiceAsLong } from '../../policy/speculation/copy-rules.ts';
 import { copyValue, type CopyTerms, type CopyValue } from '../../policy/speculation/copy-value.ts';
 import { copyWinsLearner } from '../../policy/speculation/copy-wins.ts';
-import { progressOf, type StageProgress } from '../../policy/speculation/stragglers.ts';
+import { ENOUGH_SIBLINGS, progressOf, type StageProgress } from '../../policy/speculation/stragglers.ts';
 
 /**
  * Part of the vCPUs in use, at least one task, on which copies are tried as if they helped for certain; nothing is
@@ -35,7 +34,8 @@ const LEAST_GAIN = 0.1;
 
 /**
  * Tasks that probably take more than twice as long as a copy, of which one gains more than it costs, the largest gain
- * first. Nothing is copied on a mere prior. The copy runs on room that there is, else on a machine of a fixed cluster
+ * first. Only tasks of the same stage tell what is slow: a
+ * job unlike the earlier ones is no straggler. The copy runs on room that there is, else on a machine of a fixed cluster
  * that is not up, else on the cheapest instance that its constraints allow, if it is worth that.
  * O(running tasks + slow tasks x 144 + stages x (instances + pools)).
  */
@@ -117,13 +117,10 @@ interface Slow {
 function slowTasks(
   { running, anew, times }: StageProgress,
   beta: number,
-  { snapshot, forecasts }: DecisionContext,
+  { snapshot }: DecisionContext,
 ): readonly Slow[] {
-  const [one] = running;
-  if (one === undefined) return [];
-  const isKnown = times !== null || forecastFor(forecasts.runtime, one.running)?.basis !== 'prior';
   const median = quantileS(anew, 0.5);
-  if (!isKnown || !(median > 0)) return [];
+  if (times === null || times.ended.count < ENOUGH_SIBLINGS || !(median > 0)) return [];
   return running.filter(
     ({ running: r, ranS }) =>
       ranS > median &&

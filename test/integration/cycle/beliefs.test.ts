@@ -112,15 +112,15 @@ describe('the learners of a policy', () => {
     const ebbtide = presetNamed('ebbtide').learners;
     expect(ebbtide).toEqual({
       estimate: [runtimeLearner],
-      decide: [LEARNERS.lateness],
-      all: [runtimeLearner, LEARNERS.lateness],
+      decide: [LEARNERS.lateness, LEARNERS['copy-wins']],
+      all: [runtimeLearner, LEARNERS.lateness, LEARNERS['copy-wins']],
     });
     expect(presetNamed('fleet').learners.all).toEqual([]);
     const of = reading('scale', ['capacity', 'diary'], () => undefined);
     const presets = { mine: { extends: 'ebbtide', scale: 'reading' } };
     const { learners } = presetNamed('mine', presets, { ownPolicies: [of], learners: { diary } });
-    expect(learners.decide).toEqual([LEARNERS.lateness, LEARNERS.capacity, diary]);
-    expect(learners.all).toEqual([runtimeLearner, LEARNERS.lateness, LEARNERS.capacity, diary]);
+    expect(learners.decide).toEqual([LEARNERS.lateness, LEARNERS['copy-wins'], LEARNERS.capacity, diary]);
+    expect(learners.all).toEqual([runtimeLearner, LEARNERS.lateness, LEARNERS['copy-wins'], LEARNERS.capacity, diary]);
   });
 
   it('are known by their own names, and shipped policies declare no others', () => {

@@ -105,7 +105,7 @@ describe.each([
   it('is told of each end once: its task, instance, pool and neighbours', async () => {
     await expectToldOnce(calm);
     const outcomes = new Set([...told(calm.stored, 'attempt/').values()].map((e) => e.what['outcome']));
-    expect([...outcomes].sort()).toEqual(['cancelled', 'failed', 'interrupted', 'moved', 'succeeded', 'superseded']);
+    expect([...outcomes].sort()).toEqual(['cancelled', 'failed', 'interrupted', 'moved', 'succeeded']);
     const neighbours = [...told(calm.stored, 'attempt/').values()].map((e) => e.what['neighbours'] as string[]);
     expect(neighbours.some((ids) => ids.length > 0)).toBe(true);
     expect(neighbours.some((ids) => ids.length === 0)).toBe(true);

@@ -34,8 +34,8 @@ const LEAST_GAIN = 0.1;
 
 /**
  * Tasks that probably take more than twice as long as a copy, of which one gains more than it costs, the largest gain
- * first. Only tasks of the same stage tell what is slow: a job unlike the earlier ones is no straggler. The copy runs on
- * room that there is, else on a machine of a fixed cluster that is not up, else on the cheapest instance that its
+ * first. Only tasks of the same stage tell what is slow: a job unlike the earlier ones is no straggler. The copy runs
+ * on room that there is, else on a machine of a fixed cluster that is not up, else on the cheapest instance that its
  * constraints allow, if it is worth that.
  * O(running tasks + slow tasks x 144 + stages x (instances + pools)).
  */

@@ -461,7 +461,11 @@ export const solveView = z
   .object({
     used: z.enum(['milp', 'greedy']),
     status: z.enum(['optimal', 'feasible', 'no-solution', 'infeasible', 'failed', 'not-needed']),
-    objective: z.number().describe('Expected worth less cost, US dollars.'),
+    objective: z
+      .number()
+      .describe(
+        'Expected worth less cost, US dollars. Where room is short, best-effort jobs count less the more work they have left (`shortJobsFirst`).',
+      ),
     greedyObjective: z.number(),
     bound: z.number().nullable(),
     boundKind: z.enum(['lagrangian', 'mip']).nullable(),

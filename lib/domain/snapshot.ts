@@ -1,4 +1,3 @@
-import { workDoneIn } from './slowdown.ts';
 import type { AttemptId, GroupId, JobId, InstanceId, PoolId } from '../kernel/ids.ts';
 import {
   add,
@@ -18,6 +17,7 @@ import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
+import { workDoneIn } from './slowdown.ts';
 
 /** Tasks of one stage that no policy can tell apart: same needs, same progress. Plans are made of groups. */
 export interface PendingGroup {

@@ -1,3 +1,4 @@
+import { NO_SHARES } from '../../lib/stages/plan/fair-shares.ts';
 /**
  * Problems of the plan stage written by hand: rows of supply with plain numbers, choices that take of them, work that
  * gives back. What snapshots and offers lead to is of no concern here.
@@ -142,6 +143,7 @@ export function smallProblem(small: SmallProblem): Problem {
       whole,
     })),
     moves: [],
+    shares: NO_SHARES,
   };
 }
 

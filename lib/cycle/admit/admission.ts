@@ -41,7 +41,7 @@ export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) =
     const key = JSON.stringify([
       stage.resources,
       stage.constraints,
-      stage.preferences.map((p) => p.prefer),
+      stage.preferences.map(({ prefer, slowdown }) => [prefer, slowdown]),
       stage.gang ? stage.tasks : 1,
     ]);
     let verdict = verdicts.get(key);
@@ -70,11 +70,11 @@ export function admitter(parts: AdmissionParts): (spec: JobSpec, now: EpochMs) =
 function preferenceNotes({ constraints, preferences }: StageSpec, pools: readonly Pool[]): string[] {
   if (preferences.length === 0) return [];
   const allowed = pools.filter((pool) => brokenConstraint(constraints, pool) === null);
-  return preferences.flatMap(({ prefer }, i) =>
-    allowed.some((pool) => brokenConstraint(prefer, pool) === null)
-      ? []
-      : [`preferences[${i}] has no effect: no pool within the constraints is so`],
-  );
+  return preferences.flatMap(({ prefer, slowdown = 1 }, i) => {
+    if (allowed.some((pool) => brokenConstraint(prefer, pool) === null)) return [];
+    const effect = slowdown === 1 ? 'has no effect' : `makes every task take ${slowdown} times as long`;
+    return [`preferences[${i}] ${effect}: no pool within the constraints is so`];
+  });
 }
 
 function unplaceable(stage: StageSpec, { pools, limits }: AdmissionParts): EbbError | null {

@@ -15,7 +15,6 @@
  * State is in memory alone: it is made from a decision and ends with the next one. A crash loses nothing, because
  * starts are recorded first.
  */
-import { slowdownKey } from '../../domain/slowdown.ts';
 import type { AttemptId, GroupId, InstanceId, JobId, PlanId } from '../../kernel/ids.ts';
 import { effectKey, instanceOf } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
@@ -35,6 +34,7 @@ import { waitingForRoom } from '../explain/expected-start.ts';
 import type { Left, Observed } from '../observe/observe.ts';
 import { attemptName, type WorkingState } from '../state/working-state.ts';
 import { allocationKey } from '../../domain/launch-keys.ts';
+import { slowdownKey } from '../../domain/slowdown.ts';
 
 /** Tasks of a group that wait for room. */
 interface Waiting {

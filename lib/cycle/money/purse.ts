@@ -6,8 +6,9 @@
  */
 import type { GroupId, InstanceId, JobId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
-import { ZERO_S, isoOf, raw, secondsBetween, type EpochMs, type Seconds, excess } from '../../kernel/units.ts';
+import { ZERO_S, isoOf, raw, scale, secondsBetween, type EpochMs, type Seconds, excess } from '../../kernel/units.ts';
 
+import { slowdownOn, slowsAnywhere } from '../../domain/slowdown.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Offer } from '../../domain/forecast.ts';
 import type { Allotment, LimitReached, Placement, Purchase } from '../../domain/plan.ts';
@@ -152,8 +153,10 @@ export class Purse {
       if (group === undefined) return true;
       const { on: instance } = p;
       const money = this.#money.get(group.job);
-      const runtimeS = runtimeOf(group);
-      const over = refused.has(group.id) ? null : this.#overByHolding(instance, Math.max(runtimeS, toldToDoS(group)));
+      const slowdown = this.#slowdownOn(instance, group);
+      const runtimeS = runtimeOf(group) * slowdown;
+      const heldS = Math.max(runtimeS, toldToDoS(group) * slowdown);
+      const over = refused.has(group.id) ? null : this.#overByHolding(instance, heldS);
       if (over !== null) {
         if (group.stage.gang) refused.add(group.id);
         this.heldUp.set(group.job, over);
@@ -181,13 +184,16 @@ export class Purse {
    * Takes the money for a copy on an instance that is there, or says why there is none. No job is short of a copy: it
    * waits for nothing.
    */
-  heldByCopy(group: PendingGroup, on: InstanceId, runtimeS: number): string | null {
+  heldByCopy(group: PendingGroup, on: InstanceId, workS: number): string | null {
     const there = this.#input.snapshot.instances.get(on);
     if (there === undefined || this.#money.size + this.#limits.length === 0) return null;
+    const slowdown = this.#slowdownOn(on, group);
+    const runtimeS = workS * slowdown;
     const usd = this.#money.has(group.job)
       ? this.#costs.placementUsd(group, { there, beside: this.#besideOn(there), runtimeS })
       : 0;
-    const over = this.#overCopying(group.job, usd) ?? this.#overByHolding(on, Math.max(runtimeS, toldToDoS(group)));
+    const heldS = Math.max(runtimeS, toldToDoS(group) * slowdown);
+    const over = this.#overCopying(group.job, usd) ?? this.#overByHolding(on, heldS);
     if (over !== null) return over;
     this.#pay(group.job, usd);
     this.#putBeside(group, there, runtimeS);
@@ -256,6 +262,12 @@ export class Purse {
   #pay(job: JobId, usd: number): void {
     const money = this.#money.get(job);
     if (money !== undefined) money.leftUsd -= usd;
+  }
+
+  /** How much longer a task of the group runs there, where its soft constraints are not met. */
+  #slowdownOn(id: InstanceId, { stage }: PendingGroup): number {
+    const pool = slowsAnywhere(stage.preferences) ? this.#input.snapshot.instances.get(id)?.pool : undefined;
+    return pool === undefined ? 1 : slowdownOn(stage.preferences, pool);
   }
 
   #besideOn(there: InstanceView): readonly OnInstance[] {
@@ -480,7 +492,10 @@ export class Purse {
     return starts.map((start) => {
       const group = groups.get(start.option.group);
       if (group === undefined || !this.#money.has(group.job) || isSpotPool(start.option.offer.pool)) return start;
-      const { payable } = this.#payableFor({ group, option: start.option, runtimeS: of.runtimeOf(group) }, of.offers);
+      const { payable } = this.#payableFor(
+        { group, option: start.option, runtimeS: scale(of.runtimeOf(group), start.option.offer.slowdown ?? 1) },
+        of.offers,
+      );
       const onSpot = payable.length > 0 ? payable : this.#spotHeldFor(group, of);
       const isForSpot = onSpot.every((o) => isSpotPool(o.pool));
       const [offer] = onSpot;
@@ -618,6 +633,6 @@ const jobsOf = (ids: ReadonlySet<GroupId>, groups: ReadonlyMap<GroupId, PendingG
  */
 const toldToDoS = (group: PendingGroup): number => excess(group.stage.expectedRuntimeS ?? ZERO_S, doneOnceS(group));
 const toldLeftS = (running: RunningTask, nowMs: EpochMs): number =>
-  excess(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs));
+  excess(running.stage.expectedRuntimeS ?? ZERO_S, workDoneS(running, nowMs)) * (running.attempt.slowdown ?? 1);
 
 const minuteText = (at: EpochMs): string => `${isoOf(at).slice(0, 16).replace('T', ' ')} UTC`;

@@ -1,4 +1,3 @@
-import { workDoneIn } from '../../domain/slowdown.ts';
 import { EbbError, invariant, unreachable, messageOf } from '../../kernel/errors.ts';
 import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import {
@@ -30,6 +29,7 @@ import {
   type Task,
 } from '../../domain/job.ts';
 import type { Observation } from '../../domain/observation.ts';
+import { workDoneIn } from '../../domain/slowdown.ts';
 import { EndedAttempt, type Ground } from '../learn/attempt-ended.ts';
 import { holdJob } from './holding.ts';
 import { closeReservation, reserve } from '../state/reservations.ts';

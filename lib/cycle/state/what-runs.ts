@@ -1,4 +1,3 @@
-import { workDoneIn } from '../../domain/slowdown.ts';
 import type { AttemptId, InstanceId, JobId, PoolId } from '../../kernel/ids.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { ZERO_S, add, isPositive, type Seconds } from '../../kernel/units.ts';
@@ -17,6 +16,7 @@ import {
   type RunningTask,
   type Snapshot,
 } from '../../domain/snapshot.ts';
+import { workDoneIn } from '../../domain/slowdown.ts';
 
 type ByKey<K, V> = Pick<ReadonlyMap<K, V>, 'get'>;
 

@@ -1,5 +1,4 @@
 /** Reads of offers, and of starts on them, from users' policies. Each throws `Unusable` (read.ts). */
-import { slowdownKey } from '../../domain/slowdown.ts';
 import { seconds, usdPerHour } from '../../kernel/units.ts';
 import type { GroupId, PoolId } from '../../kernel/ids.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
@@ -8,6 +7,7 @@ import type { ConsideredOffer, StartOption } from '../../domain/plan.ts';
 import { wrongBid, type Bid, type PoolView } from '../../domain/pool.ts';
 import { fits } from '../../domain/resources.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
+import { slowdownKey } from '../../domain/slowdown.ts';
 import type { GroupOffers } from '../contracts.ts';
 import { byGroup } from './records.ts';
 import { amount, chance, fields, figure, instant, list, refuse, shown, text, whole } from './read.ts';

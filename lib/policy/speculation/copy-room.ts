@@ -21,6 +21,12 @@ interface Found {
   readonly cheapest: PoolView | null;
 }
 
+/** An instance that would be asked for. */
+interface Machine {
+  readonly to: NamedTarget;
+  readonly pool: Pool;
+}
+
 /** Room for copies in one snapshot. */
 export class CopyRoom {
   readonly #snapshot: Snapshot;
@@ -37,18 +43,18 @@ export class CopyRoom {
   }
 
   /** A machine of a fixed cluster that is not up: it costs nothing more. */
-  own(running: RunningTask): NamedTarget | null {
+  own(running: RunningTask): Machine | null {
     const { own } = this.#of(running);
-    return own === null ? null : { pool: own.pool.id, bid: 'uncapped' };
+    return own === null ? null : { to: { pool: own.pool.id, bid: 'uncapped' }, pool: own.pool };
   }
 
   /** The cheapest instance that could be bought, with its price per hour; spot at no more than the on-demand price. */
-  bought(running: RunningTask): { readonly to: NamedTarget; readonly view: PoolView; readonly usd: number } | null {
+  bought(running: RunningTask): (Machine & { readonly usd: number }) | null {
     const { cheapest } = this.#of(running);
     if (cheapest === null) return null;
     const { pool, quote } = cheapest;
     const bid = pool.option === 'spot' ? usdPerHour(onDemandUsdOf(pool)) : 'uncapped';
-    return { to: { pool: pool.id, bid }, view: cheapest, usd: usdPerHourOf(pool, quote) };
+    return { to: { pool: pool.id, bid }, pool, usd: usdPerHourOf(pool, quote) };
   }
 
   #of({ stage }: RunningTask): Found {

@@ -26,7 +26,10 @@ export function lastStepAt(s: number, step = -1): number {
   return at;
 }
 
-/** Doubles of a row: start time (ms; Infinity before the start), then seconds read, resumed from and run before. */
+/**
+ * Doubles of a row: start time (ms; Infinity before the start), then seconds read, resumed from and run before, and the
+ * slowdown.
+ */
 const FACTS = 5;
 
 /** Running tasks, row by row as in the snapshot, each with a value of its caller. */
@@ -80,8 +83,8 @@ export class Lasting<T> {
       const at = i * FACTS;
       // Same as `doneOnceS` of `begunBy`.
       const ranS = Math.max(0, (now - (facts[at] as number)) / 1000);
-      const paceS = Math.max(0, ranS - (facts[at + 1] as number)) / (facts[at + 4] as number);
-      const doneS = (facts[at + 2] as number) + paceS;
+      const workS = Math.max(0, ranS - (facts[at + 1] as number)) / (facts[at + 4] as number);
+      const doneS = (facts[at + 2] as number) + workS;
       const step = lastStepAt(Math.max(doneS, facts[at + 3] as number), this.#steps[i]);
       this.#steps[i] = step;
       visit(of, step);

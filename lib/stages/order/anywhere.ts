@@ -11,7 +11,7 @@ import type { StartOption } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { membersOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { GroupId } from '../../kernel/ids.ts';
-import type { Seconds } from '../../kernel/units.ts';
+import { scale, type Seconds } from '../../kernel/units.ts';
 import type { OrderInput, OrderPolicy, QueueInput, TaskToPlace } from '../../policy/contracts.ts';
 import { orderBy } from './starts.ts';
 
@@ -50,7 +50,7 @@ function wantedStarts({ allotment, groups, forecasts }: OrderInput): readonly Wa
     const group = invariant(groups.get(option.group), `the plan starts group ${option.group}, which does not wait`);
     const stageOf = `${group.job}/${group.stage.name}`;
     const forecast = invariant(forecasts.runtime.get(stageOf), `no runtime forecast for ${stageOf}`);
-    const runtimeS = quantileToDo(forecast.runtime, group, 0.5);
+    const runtimeS = scale(quantileToDo(forecast.runtime, group, 0.5), option.offer.slowdown ?? 1);
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
     const constraints = JSON.stringify(group.stage.constraints);

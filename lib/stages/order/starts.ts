@@ -19,7 +19,19 @@
  */
 import { invariant } from '../../kernel/errors.ts';
 import type { AttemptId, GroupId, InstanceId, PoolId } from '../../kernel/ids.ts';
-import { ZERO_S, add, between, gt, isPositive, lte, most, raw, seconds, type Seconds } from '../../kernel/units.ts';
+import {
+  ZERO_S,
+  add,
+  between,
+  gt,
+  isPositive,
+  lte,
+  most,
+  raw,
+  scale,
+  seconds,
+  type Seconds,
+} from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import { NOTICE_S, startedHourEndMs } from '../../domain/instance.ts';
@@ -423,11 +435,13 @@ function wantedStarts(
       context.groups.get(option.group),
       `the plan starts group ${option.group}, which does not wait`,
     );
-    const runtimeS = runtimeOf(group, context.forecasts);
+    const slowdown = option.offer.slowdown ?? 1;
+    const runtimeS = scale(runtimeOf(group, context.forecasts), slowdown);
     const from = taken.get(group.id) ?? 0;
     taken.set(group.id, from + count);
     const isForSpot = isSpotPool(option.offer.pool);
-    const longestS = (): Seconds => quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile);
+    const longestS = (): Seconds =>
+      scale(quantileToDo(forecastOf(group, context.forecasts).runtime, group, safetyQuantile), slowdown);
     const readS = isPositive(group.keptS) ? seconds(restoreS) : ZERO_S;
     const isBrief = !isForSpot && lte(add(longestS(), readS), NOTICE_S);
     const anywhere = hosts.of({ constraints: group.stage.constraints, isForSpot, isBrief, runtimeS });

@@ -46,7 +46,8 @@ export function fairSharesOf(input: PlanInput, startable: (group: PendingGroup) 
   if (sharers.size < 2) return NO_SHARES;
   const all = slotsOf(snapshot);
   const used = [...sharers.values()].reduce((sum, { running }) => sum + running, 0);
-  const weightOf = (name: string): number => shareWeights[name] ?? 1;
+  // Owners and queues have the names that users give: also those of an object's own functions.
+  const weightOf = (name: string): number => (Object.hasOwn(shareWeights, name) ? (shareWeights[name] ?? 1) : 1);
   const weights = [...sharers.keys()].reduce((sum, name) => sum + weightOf(name), 0);
   /** What a sharer is short of now. */
   const due = new Map(

@@ -71,6 +71,7 @@ export interface Problem {
   readonly choices: readonly Choice[];
   readonly kills: readonly Kill[];
   readonly moves: readonly Move[];
+  readonly shares: FairShares;
 }
 
 /** The input of a plan that starts what it can now and plans nothing later: no other slots are worked out. */
@@ -141,7 +142,7 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
     choices.push(...made);
     return { group, gang: isGang(group), choices: made.map((_, i) => first + i), options: mine, overBudget };
   });
-  return { input, capacity, supply, rows, groups: entries, choices, kills, moves };
+  return { input, capacity, supply, rows, groups: entries, choices, kills, moves, shares };
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Reason why a group, or a part of it, does not start now: one from a closed list, and a sentence with numbers. */
+import { once } from '../../kernel/once.ts';
 import { isoOf, plus, raw, seconds, type EpochMs } from '../../kernel/units.ts';
 import type { Allotment, WaitReason } from '../../domain/plan.ts';
 import { milliCpuOf, vcpusOf, type PoolView } from '../../domain/pool.ts';
@@ -17,6 +18,7 @@ interface Why {
 }
 
 export function waitsOf(problem: Problem, selection: Selection): readonly Wait[] {
+  const sharesLeft = once(() => sharesLeftBy(problem, selection));
   return problem.groups.flatMap((entry) => {
     const planned = entry.choices.map((index) => ({
       slot: problem.choices[index]?.planned.option.slot ?? 0,
@@ -28,8 +30,41 @@ export function waitsOf(problem: Problem, selection: Selection): readonly Wait[]
     if (waiting < 1) return [];
     const later =
       planned.filter((p) => p.slot > 0 && p.count > 0.5).sort((a, b) => b.count - a.count)[0]?.option ?? null;
-    return [{ group: entry.group.id, count: waiting, ...why(problem, entry, later) }];
+    return [
+      {
+        group: entry.group.id,
+        count: waiting,
+        ...(shareUsedUp(problem, entry, sharesLeft) ?? why(problem, entry, later)),
+      },
+    ];
   });
+}
+
+/** mCPU that each owner or queue may still start after this cycle's starts. O(choices). */
+function sharesLeftBy({ shares, choices, groups }: Problem, selection: Selection): ReadonlyMap<string, number> {
+  const left = new Map(shares.partitions.map(({ id, capacity }) => [id, capacity[0]?.[0] ?? 0]));
+  choices.forEach((choice, index) => {
+    const group = groups[choice.group]?.group;
+    if (group === undefined || choice.planned.option.slot > 0) return;
+    for (const { partition, perUnit } of shares.drawOf(group))
+      left.set(partition, (left.get(partition) ?? 0) - tasksBy(selection, index) * (perUnit[0] ?? 0));
+  });
+  return left;
+}
+
+/** Reason if the others' shares keep a group from starting; null: they do not. */
+function shareUsedUp(
+  { shares, input }: Problem,
+  { group, overBudget }: GroupChoices,
+  sharesLeft: () => ReadonlyMap<string, number>,
+): Why | null {
+  const [draw] = shares.partitions.length === 0 || overBudget !== null ? [] : shares.drawOf(group);
+  if (draw === undefined || (sharesLeft().get(draw.partition) ?? Infinity) >= (draw.perUnit[0] ?? 0)) return null;
+  const who = input.config.fairShares === 'owner' ? 'its owner' : 'its queue';
+  return {
+    why: 'capacity',
+    detail: `${who} has its fair share of the vCPUs, and what is left is due to others that wait too (fairShares)`,
+  };
 }
 
 function why(problem: Problem, entry: GroupChoices, later: PlannedOption | null): Why {

@@ -6,6 +6,7 @@ import type { AttemptId, JobId } from '../../kernel/ids.ts';
 import { plus, raw, seconds } from '../../kernel/units.ts';
 import { wordsForDuration } from '../../kernel/duration-words.ts';
 import { quantileS } from '../../domain/distribution.ts';
+import { slowdownOn, slowed } from '../../domain/slowdown.ts';
 import type { UtilityCurve, Worth } from '../../domain/plan.ts';
 import { onDemandUsdOf, usdPerHourOf, type Pool } from '../../domain/pool.ts';
 import { dominantShare, milliCpuIn } from '../../domain/resources.ts';
@@ -88,10 +89,25 @@ function valuedCopy(
   const view = snapshot.instances.get(attempt.instance);
   if (worth === undefined || place === null || view === undefined) return [];
   const curve = places.pricedCurve(running, worth, view.pool);
-  const terms = { nowMs: snapshot.nowMs, curve, ranS, beta, anew, usdPerS: places.shareUsdPerS(running, view.pool) };
+  const terms = {
+    nowMs: snapshot.nowMs,
+    curve,
+    // By the clock: what is left grows with it where the task runs, and a copy may be slower or faster elsewhere.
+    ranS: ranS * (attempt.slowdown ?? 1),
+    anew: slowed(anew, slowdownOn(running.stage.preferences, place.pool)),
+    beta,
+    usdPerS: places.shareUsdPerS(running, view.pool),
+  };
   const at = (chance: number): CopyValue => copyValue({ ...terms, ...place.terms, chance });
   return [
-    { of: attempt.id, ranS, milliCpu: milliCpuIn(attempt.resources), to: place.to, isBought: place.isBought, at },
+    {
+      of: attempt.id,
+      ranS: terms.ranS,
+      milliCpu: milliCpuIn(attempt.resources),
+      to: place.to,
+      isBought: place.isBought,
+      at,
+    },
   ];
 }
 
@@ -134,6 +150,7 @@ interface CopyPlace {
   /** Absent: room that is there. */
   readonly to: NamedTarget | null;
   readonly isBought: boolean;
+  readonly pool: Pool;
   readonly terms: Pick<CopyTerms, 'copyUsdPerS' | 'startS' | 'leastS'>;
 }
 
@@ -160,17 +177,14 @@ class CopyPlaces {
 
   of(running: RunningTask): CopyPlace | null {
     const there = this.#room.there(running);
-    if (there !== null) return { to: null, isBought: false, terms: this.#onRoom(running, there) };
+    if (there !== null) return { to: null, isBought: false, pool: there, terms: this.#onRoom(running, there) };
     const own = this.#room.own(running);
-    if (own !== null) {
-      const pool = this.#context.snapshot.pools.find((v) => v.pool.id === own.pool)?.pool;
-      return pool === undefined ? null : { to: own, isBought: false, terms: this.#onRoom(running, pool) };
-    }
+    if (own !== null) return { ...own, isBought: false, terms: this.#onRoom(running, own.pool) };
     const bought = this.#room.bought(running);
     if (bought === null) return null;
     const { startDelayMeanS } = this.#context.config;
     const terms = { copyUsdPerS: bought.usd / 3600, startS: startDelayMeanS, leastS: MINIMUM_MS / 1000 };
-    return { to: bought.to, isBought: true, terms };
+    return { to: bought.to, isBought: true, pool: bought.pool, terms };
   }
 
   /**

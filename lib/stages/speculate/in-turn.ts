@@ -25,7 +25,7 @@ export const copiesOnRoomLeft =
 function copiesOf(stragglers: readonly Straggler[], snapshot: Snapshot): readonly Copy[] {
   const room = new CopyRoom(snapshot);
   return stragglers.map(({ running, reason, attempts }): Copy => {
-    const to = room.there(running) === null ? room.own(running) : null;
+    const to = room.there(running) === null ? room.own(running)?.to : undefined;
     return { of: running.attempt.id, reason, ...(to && { to }), ...(attempts !== undefined && { attempts }) };
   });
 }

@@ -81,6 +81,12 @@ describe('fair shares', () => {
     expect(ends.filter((e) => e.owner === 'ana')).toHaveLength(EACH);
   });
 
+  it.each(['constructor', '__proto__', 'toString'])('an owner may be called %s', async (name) => {
+    const ends = await endsOf([jobOf(name, 0), jobOf('bob', 1)], { fairShares: 'owner', fairEpsilon: 0 });
+    expect(doneBy(ends, name, 12.5 * TASK_S)).toBeGreaterThanOrEqual(22);
+    expect(doneBy(ends, 'bob', 12.5 * TASK_S)).toBeGreaterThanOrEqual(22);
+  });
+
   it('queues are told apart by the label of jobs', async () => {
     const jobs = [jobOf('ana', 0, 12, 'a'), jobOf('bob', 0, 12, 'a'), jobOf('cyd', 0, 24, 'b')];
     const settings = { fairShares: 'queue', fairEpsilon: 0 };

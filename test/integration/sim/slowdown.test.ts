@@ -1,6 +1,6 @@
 /** Soft constraints with a slowdown, on machines of two kinds. */
 import { describe, expect, it } from '@jest/globals';
-import { epochMs, plus, seconds, secondsBetween, type EpochMs } from '../../../lib/kernel/units.ts';
+import { epochMs, plus, seconds, secondsBetween, usd, type EpochMs } from '../../../lib/kernel/units.ts';
 import { schedulerConfig } from '../../../lib/domain/config.ts';
 import type { StageSpec } from '../../../lib/domain/job.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
@@ -110,5 +110,16 @@ describe('slowdown of soft constraints', () => {
     const resumed = ranS(events)['1.2'] ?? Number.NaN;
     expect(resumed).toBeGreaterThan(WORK_S - 420);
     expect(resumed).toBeLessThan(WORK_S - 380);
+  });
+
+  it.each([
+    ['starts nothing that its limit does not pay for at that pace', 0.06, 0],
+    ['starts what it pays for', 0.12, 1],
+  ])('a job with a limit on money %s', async (_, maxCostUsd, starts) => {
+    const slow = '1x{cpu: 1, memory: 4GiB, name: slow, usdPerHour: 0.03}';
+    const three = [{ prefer: { labels: { machine: ['fast'] } }, weight: 0, slowdown: 3 }];
+    const made = simulatedJob('a', 0, [3600], soft({ preferences: three, expectedRuntimeS: seconds(3600) }));
+    const job = { ...made, spec: { ...made.spec, maxCostUsd: usd(maxCostUsd) } };
+    expect(placesOf(await eventsOn(slow, [job], 'greedy'))).toHaveLength(starts);
   });
 });

@@ -114,5 +114,8 @@ describe('admission of preferences', () => {
     ]);
     expect(notesOf({ constraints: { zones: ['*b'] }, preferences: [zones('*1a')] })).toHaveLength(1);
     expect(notesOf({ preferences: [zones('us-*')] })).toEqual([]);
+    expect(notesOf({ preferences: [{ ...zones('eu-*'), slowdown: 1.5 }] })).toEqual([
+      'stage main: preferences[0] makes every task take 1.5 times as long: no pool within the constraints is so',
+    ]);
   });
 });

@@ -25,7 +25,14 @@ async function endsOf(
   jobs: Parameters<typeof simulated>[0],
   settings: Readonly<Record<string, unknown>>,
   cluster = TWO,
+  told: Set<string> = new Set(),
 ) {
+  const { stages } = presetNamed('greedy');
+  const plan: typeof stages.plan = async (input, solver) => {
+    const allotment = await stages.plan(input, solver);
+    for (const { detail } of allotment.waits) told.add(detail);
+    return allotment;
+  };
   const trace = marketWithCluster(null, cluster);
   const { events, ended } = await simulated(jobs, {
     trace,
@@ -35,7 +42,7 @@ async function endsOf(
     config: schedulerConfig.parse({ ...settingsOfCluster(trace), ...settings }),
     vcpus: ownVcpus(trace),
     namesJobs: true,
-    deciders: () => ({ name: 'greedy', stages: presetNamed('greedy').stages }),
+    deciders: () => ({ name: 'greedy', stages: { ...stages, plan } }),
   });
   expect(ended).toBe('done');
   const owners = new Map(
@@ -67,6 +74,14 @@ describe('fair shares', () => {
     expect(doneBy(ends, 'bob', 8 * TASK_S)).toBe(12);
     // All four slots are in use to the end.
     expect(Math.max(...ends.map((e) => e.atS))).toBeLessThan((52 / 4 + 2) * TASK_S);
+  });
+
+  it('are the reason that is told where they keep an owner waiting, and only there', async () => {
+    const [shared, free] = [new Set<string>(), new Set<string>()];
+    await endsOf(two, { fairShares: 'owner', fairEpsilon: 0 }, TWO, shared);
+    await endsOf(two, {}, TWO, free);
+    expect([...shared].some((why) => why.startsWith('its owner has its fair share'))).toBe(true);
+    expect([...free].some((why) => why.includes('fair share'))).toBe(false);
   });
 
   it('follow weights', async () => {

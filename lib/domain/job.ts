@@ -137,13 +137,16 @@ export const isOver = (state: JobState): boolean =>
   state === 'succeeded' || state === 'failed' || state === 'cancelled';
 
 /**
- * Compact state of a stage's tasks. Tasks start in the order of their index, so those never tried are exactly
- * `[nextFresh, tasks)`; only tasks that have been tried have a record. Counts sum to `nextFresh`.
+ * Compact state of a stage's tasks. Tasks begin in one order (task-order.ts), so those never tried are exactly the ones
+ * from `nextFresh` on; only tasks that have been tried have a record. Counts sum to `nextFresh`.
  */
 export interface StageProgress {
   readonly name: string;
   readonly tasks: number;
+  /** Number of tasks that have begun. */
   readonly nextFresh: number;
+  /** True: they begin in a random order, for the first were pilots. Absent: in the order of their indices. */
+  readonly isDrawn?: true;
   /** Tried, interrupted or failed with retries left, to be started again. */
   readonly waiting: number;
   readonly running: number;

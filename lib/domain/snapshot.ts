@@ -18,6 +18,7 @@ import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
 import { workDoneIn } from './slowdown.ts';
+import { taskAt, type TaskOrder } from './task-order.ts';
 
 /** Tasks of one stage that no policy can tell apart: same needs, same progress. Plans are made of groups. */
 export interface PendingGroup {
@@ -27,8 +28,11 @@ export interface PendingGroup {
   readonly stage: StageSpec;
   /** Number of tasks; >= 1. */
   readonly count: number;
-  /** Task indices: never-tried tasks are the range from `freshFrom`, tried ones are listed. One of the two is empty. */
-  readonly members: { readonly freshFrom: number } | { readonly indices: readonly number[] };
+  /**
+   * Its tasks: those never tried are the ones that begin as number `freshFrom` and later, in the order of their indices
+   * or in `order`; of tried ones the indices are listed.
+   */
+  readonly members: FreshMembers | { readonly indices: readonly number[] };
   /** Work of each task that its checkpoint holds. */
   readonly keptS: Seconds;
   /** Lower bound of each task's running time, from earlier attempts, saved or not (work-to-do.ts). Absent: `keptS`. */
@@ -40,6 +44,11 @@ export interface PendingGroup {
   readonly deadlineMs: EpochMs | null;
 
   readonly need: Resources;
+}
+
+export interface FreshMembers {
+  readonly freshFrom: number;
+  readonly order?: TaskOrder;
 }
 
 /**
@@ -334,7 +343,7 @@ export const finishedTimes = (
 
 /** The task of a group that is the nth, counted from 0. */
 export const memberOf = ({ members }: Pick<PendingGroup, 'members'>, nth: number): number | undefined =>
-  'indices' in members ? members.indices[nth] : members.freshFrom + nth;
+  'indices' in members ? members.indices[nth] : taskAt(members.order ?? null, members.freshFrom + nth);
 
 /** The tasks of a group, first to last. */
 export function membersOf(
@@ -344,5 +353,6 @@ export function membersOf(
 ): number[] {
   const { members } = g;
   if ('indices' in members) return members.indices.slice(from, to);
-  return Array.from({ length: to - from }, (_, i) => members.freshFrom + from + i);
+  const { freshFrom, order = null } = members;
+  return Array.from({ length: to - from }, (_, i) => taskAt(order, freshFrom + from + i));
 }

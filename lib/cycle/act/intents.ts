@@ -180,7 +180,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
   const isCopy = effect.role === 'copy' && state.triedTask(effect.task)?.state === 'running';
   const role = effect.role === 'copy' && !isCopy ? 'original' : (effect.role ?? 'original');
   const { goesTo, departed } = state.triedTask(effect.task) ?? {};
-  const task = state.beginTask(effect.task);
+  const task = state.beginTask(effect.task, role === 'pilot');
   const from = goesTo === undefined || isCopy ? undefined : departed?.attempt;
   const arrival = from === undefined || goesTo !== effect.instance ? {} : takeReservation(state, { on: goesTo, from });
   if (goesTo !== undefined && from !== undefined && goesTo !== effect.instance)

@@ -12,6 +12,7 @@ import type { PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { slowdownKey } from '../../domain/slowdown.ts';
+import { randomOrder, taskAt, type TaskOrder } from '../../domain/task-order.ts';
 import type { Stop } from './stops.ts';
 import { allocationKey, launchKey } from '../../domain/launch-keys.ts';
 
@@ -88,7 +89,7 @@ function launchesOf<S>(
   });
 }
 
-/** Number of pilots by group. Tasks of a group are alike: the first ones that start are pilots. */
+/** Number of pilots by group. Tasks of a group are alike: the first ones that start are pilots (`FreshTasks`). */
 export function pilotsOf({ starts }: Pick<Allotment, 'starts'>): ReadonlyMap<GroupId, number> {
   const pilots = new Map<GroupId, number>();
   for (const { option, count, role } of starts)
@@ -159,9 +160,10 @@ function readyPlacements(
     const nth = started.get(p.group) ?? 0;
     started.set(p.group, nth + 1);
     const isFresh = 'freshFrom' in group.members;
-    const index = invariant(isFresh ? fresh.next(group) : memberOf(group, nth), `group ${p.group} has no task ${nth}`);
-    const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     const isPilot = nth < (pilots.get(group.id) ?? 0);
+    const next = isFresh ? fresh.next(group, isPilot) : memberOf(group, nth);
+    const index = invariant(next, `group ${p.group} has no task ${nth}`);
+    const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
     const view = invariant(snapshot.instances.get(p.on), `a task is placed on ${p.on}, which is not there`);
     const pace = slowdownKey(group.stage.preferences, view.pool);
     return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot, pace };
@@ -169,25 +171,29 @@ function readyPlacements(
 }
 
 /**
- * Tasks of a group are alike, so its first tasks start. Fresh tasks must begin in the order of their index, because
- * StageProgress keeps only the next index: the packer's order would skip tasks whose host is not up, and the fresh
- * tasks of a stage may be in several groups.
+ * Tasks of a group are alike, so its first tasks start. Fresh tasks must begin in their order, because StageProgress
+ * keeps only the number of begun ones: the packer's order would skip tasks whose host is not up, and the fresh tasks of
+ * a stage may be in several groups. A stage whose first task is a pilot draws them all at random.
  */
 class FreshTasks {
-  readonly #next = new Map<string, number>();
+  readonly #next = new Map<string, { readonly order: TaskOrder | null; readonly nth: number }>();
 
   constructor({ groups }: Pick<Snapshot, 'groups'>) {
     for (const { job, stage, members } of groups) {
       if (!('freshFrom' in members)) continue;
       const key = stageKey({ job, stage: stage.name });
-      this.#next.set(key, Math.min(this.#next.get(key) ?? Infinity, members.freshFrom));
+      const nth = Math.min(this.#next.get(key)?.nth ?? Infinity, members.freshFrom);
+      this.#next.set(key, { order: members.order ?? null, nth });
     }
   }
 
-  next({ job, stage }: Pick<PendingGroup, 'job' | 'stage'>): number | undefined {
+  next({ job, stage }: Pick<PendingGroup, 'job' | 'stage'>, isPilot: boolean): number | undefined {
     const key = stageKey({ job, stage: stage.name });
-    const index = this.#next.get(key);
-    if (index !== undefined) this.#next.set(key, index + 1);
-    return index;
+    const next = this.#next.get(key);
+    if (next === undefined) return undefined;
+    const { nth } = next;
+    const order = nth === 0 && isPilot ? randomOrder(job, stage) : next.order;
+    this.#next.set(key, { order, nth: nth + 1 });
+    return taskAt(order, nth);
   }
 }

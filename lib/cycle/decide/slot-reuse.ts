@@ -35,6 +35,7 @@ import type { Left, Observed } from '../observe/observe.ts';
 import { attemptName, type WorkingState } from '../state/working-state.ts';
 import { allocationKey } from '../../domain/launch-keys.ts';
 import { slowdownKey } from '../../domain/slowdown.ts';
+import { orderOf, taskAt } from '../../domain/task-order.ts';
 
 /** Tasks of a group that wait for room. */
 interface Waiting {
@@ -232,7 +233,8 @@ export class SlotReuse {
     };
     if ('freshFrom' in members) {
       const progress = job.stages.find((s) => s.name === stage.name);
-      return progress === undefined || progress.nextFresh >= progress.tasks ? null : take(progress.nextFresh, 1);
+      if (progress === undefined || progress.nextFresh >= progress.tasks) return null;
+      return take(taskAt(orderOf(job.id, progress), progress.nextFresh), 1);
     }
     while (waiting.examined < members.indices.length) {
       const index = members.indices[waiting.examined++] as number;

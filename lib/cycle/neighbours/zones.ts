@@ -147,7 +147,7 @@ class Narrowing {
       members:
         'indices' in members
           ? { indices: members.indices.slice(of.from, of.from + of.count) }
-          : { freshFrom: members.freshFrom + of.from },
+          : { ...members, freshFrom: members.freshFrom + of.from },
     };
   }
 }

@@ -4,6 +4,7 @@ import { gt, least, raw, seconds, ZERO_S, type EpochMs, type Usd } from '../../k
 import { isEnding, type Job, type JobState, type StageProgress, type StageSpec, type Task } from '../../domain/job.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { doneOnceS } from '../../domain/work-to-do.ts';
+import { orderOf, taskAt } from '../../domain/task-order.ts';
 import type { BlockedJob, PostponedGroup, Budget, Limits, PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { setAside, type Aside } from './set-aside.ts';
 import type { WorkingState } from './working-state.ts';
@@ -160,13 +161,13 @@ function dueGroups(
     } else due.push(t);
   }
   if (stage.gang) {
-    gangGroup(job, stage, { context, due, fresh, nextFresh: progress.nextFresh, running: progress.running });
+    gangGroup(job, stage, { context, due, progress });
     return;
   }
   if (fresh > 0) {
-    context.groups.push(
-      group(job, stage, { name: 'fresh', count: fresh, members: { freshFrom: progress.nextFresh }, keptS: ZERO_S }),
-    );
+    const order = orderOf(job.id, progress);
+    const members = { freshFrom: progress.nextFresh, ...(order === null ? {} : { order }) };
+    context.groups.push(group(job, stage, { name: 'fresh', count: fresh, members, keptS: ZERO_S }));
   }
   for (const task of due) if (task.goesTo !== undefined) context.groups.push(movedGroup(job, stage, task));
   const staying = due.some((t) => t.goesTo !== undefined) ? due.filter((t) => t.goesTo === undefined) : due;
@@ -218,15 +219,18 @@ function leastOf(tasks: readonly Task[]): Pick<PendingGroup, 'keptS' | 'ranS'> {
 function gangGroup(
   job: Job,
   stage: StageSpec,
-  gang: { context: PendingContext; due: readonly Task[]; fresh: number; nextFresh: number; running: number },
+  gang: { readonly context: PendingContext; readonly due: readonly Task[]; readonly progress: StageProgress },
 ): void {
-  if (gang.running > 0 || gang.due.length < gang.context.waiting.length) return;
+  const { tasks, nextFresh, running } = gang.progress;
+  if (running > 0 || gang.due.length < gang.context.waiting.length) return;
   const due = gang.due.toSorted((a, b) => a.index - b.index);
   const indices = due.map((t) => t.index);
-  for (let i = 0; i < gang.fresh; i++) indices.push(gang.nextFresh + i);
-  const done = gang.fresh > 0 ? { keptS: ZERO_S } : leastOf(due);
+  const order = orderOf(job.id, gang.progress);
+  for (let nth = nextFresh; nth < tasks; nth++) indices.push(taskAt(order, nth));
+  const hasFresh = nextFresh < tasks;
+  const done = hasFresh ? { keptS: ZERO_S } : leastOf(due);
   const of = { name: 'gang', count: indices.length, members: { indices: indices.sort((a, b) => a - b) }, ...done };
-  gang.context.groups.push({ ...group(job, stage, of), ...(gang.fresh > 0 ? {} : targetsOf(due)) });
+  gang.context.groups.push({ ...group(job, stage, of), ...(hasFresh ? {} : targetsOf(due)) });
 }
 
 function group(

@@ -14,6 +14,7 @@ import {
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Plan } from '../../domain/plan.ts';
 import { withTime } from '../../domain/running-times.ts';
+import { orderOf, placeOf } from '../../domain/task-order.ts';
 import type { ActiveState, Change, EffectRecord, OthersChanges } from '../../ports/store.ts';
 import { Rows, TaskRows } from './indexed-rows.ts';
 import { WhatRuns, type Running, type RunningTerms } from './what-runs.ts';
@@ -255,8 +256,9 @@ export class WorkingState {
 
   /**
    * Takes the next never-tried task of a stage, or a waiting one, into `running`. Returns it with its attempt counted.
+   * If the first of a stage is a pilot, its tasks begin in a random order from then on.
    */
-  beginTask(ref: TaskRef): Task {
+  beginTask(ref: TaskRef, isPilot = false): Task {
     const known = this.#tasks.get(ref);
     if (known !== undefined) {
       const { goesTo: _, departed: __, ...stays } = known;
@@ -269,7 +271,11 @@ export class WorkingState {
     const tried = { state: 'running', attempts: 1, failures: 0, keptS: ZERO_S, notBeforeMs: null } as const;
     const fresh: Task = { job, stage, index, ...tried };
     this.#storeTask(fresh);
-    this.#count(ref, (s) => ({ ...s, nextFresh: Math.max(s.nextFresh, ref.index + 1), running: s.running + 1 }));
+    this.#count(ref, (s) => {
+      const after: StageProgress = isPilot && s.nextFresh === 0 ? { ...s, isDrawn: true } : s;
+      const begun = placeOf(orderOf(job, after), index) + 1;
+      return { ...after, nextFresh: Math.max(s.nextFresh, begun), running: s.running + 1 };
+    });
     return fresh;
   }
 

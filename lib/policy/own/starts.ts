@@ -6,6 +6,7 @@ import type { TaskRef } from '../../domain/job.ts';
 import type { Placement } from '../../domain/plan.ts';
 import { fits, minusResources, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import { isStopping, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
+import { placeOf } from '../../domain/task-order.ts';
 import type { Host, Leftover, OrderInput, Queued, QueueInput, Started, TaskToPlace } from '../contracts.ts';
 import { poolsById, readOption, type Given } from './offers.ts';
 import { amount, answerWith, fields, list, refuse, shown, whole } from './read.ts';
@@ -60,12 +61,12 @@ function startOf(
   return { task, group: group.id, on: host.on, reason: reasonOf(of, `the placement of ${textOf(task)}`) };
 }
 
-const isMember = (index: unknown, { members, count }: PendingGroup): index is number =>
-  'indices' in members
-    ? members.indices.includes(index as number)
-    : Number.isSafeInteger(index) &&
-      (index as number) >= members.freshFrom &&
-      (index as number) < members.freshFrom + count;
+function isMember(index: unknown, { members, count, stage }: PendingGroup): index is number {
+  if ('indices' in members) return members.indices.includes(index as number);
+  if (!Number.isSafeInteger(index) || (index as number) < 0 || (index as number) >= stage.tasks) return false;
+  const nth = placeOf(members.order ?? null, index as number) - members.freshFrom;
+  return nth >= 0 && nth < count;
+}
 
 /** Resources of tasks on an instance that stop, or that the plan stops. */
 function stoppingOn({ on }: Host, snapshot: Snapshot, stopped: ReadonlySet<AttemptId>): Resources {

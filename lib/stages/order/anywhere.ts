@@ -13,6 +13,8 @@ import { membersOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { GroupId } from '../../kernel/ids.ts';
 import { scale, type Seconds } from '../../kernel/units.ts';
 import type { OrderInput, OrderPolicy, QueueInput, TaskToPlace } from '../../policy/contracts.ts';
+import { afterPlacing } from '../../policy/hosts.ts';
+import { partsOfGangs } from './parts-of-gangs.ts';
 import { orderBy } from './starts.ts';
 
 const whereWorkStops = orderBy({ urgentFirst: false, keepsOption: false, keepsStages: false, sharesPools: false });
@@ -40,7 +42,13 @@ export const anywhere: OrderPolicy = (input) => {
   });
   const behind = new Map(allotment.waits.flatMap((w) => (w.why === 'capacity' ? [[w.group, w.count] as const] : [])));
   const queued: QueueInput = { ...context, placements, preempted: new Set(), behind, leftovers, unknownAs: () => null };
-  return { ...input.stages.queue(queued), placements, reserved: [], needed: new Set() };
+  const waiting = input.stages.queue(queued);
+  const parts = partsOfGangs(context, {
+    ...waiting,
+    tasksOf: (group) => wanted.find((w) => w.group === group)?.tasks ?? null,
+    hosts: () => afterPlacing(hosts, tasks, placements),
+  });
+  return { ...waiting, ...parts, placements, needed: new Set() };
 };
 
 function wantedStarts({ allotment, groups, forecasts }: OrderInput): readonly Wanted[] {

@@ -9,6 +9,7 @@
  *    on-demand only where it costs nothing: beside work that stays longer, or within an hour that is paid. Else it
  *    would keep an instance that could go, and the way back to spot (lib/stages/move/returns.ts) would undo the start
  *    at once.
+ *    Of a gang that finds room for a part, this part is kept for it, and only the rest is bought.
  * 3. If then something waits that may be late for it (urgency.ts): from the beginning, but all that is urgent first,
  *    the earliest deadline before the others, on instances of its pool that are up.
  * What the plan stops is `needed` only where a start of the first kind needs the room, or where it empties an instance
@@ -69,6 +70,7 @@ import { FEATURES } from '../../policy/features.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import { afterPlacing, withFree } from '../../policy/hosts.ts';
 import { longestLeft } from '../../policy/left-of.ts';
+import { partsOfGangs } from './parts-of-gangs.ts';
 import { urgentDeadlineMs } from './urgency.ts';
 
 type Context = Omit<OrderInput, 'allotment' | 'hosts'>;
@@ -132,7 +134,7 @@ function placeStarts(
   if (first.length === 0) return started;
   const begun = new Set<TaskRef>(first.map((p) => p.task));
   const waiting = wanted.map((w) => ({ ...w, tasks: w.tasks.filter((t) => !begun.has(t.task)) }));
-  const tasks = wanted.flatMap((w) => w.tasks);
+  const tasks = allTasks(wanted);
   const others = placeWanted(context, {
     wanted: waiting,
     hosts: afterPlacing(hosts, tasks, first),
@@ -226,30 +228,51 @@ function placeWanted(context: Context, placing: Placing): Started {
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), hosts, context);
   const rest = (of: readonly Placement[]): ReturnType<typeof placeRest> =>
     placeRest(context, placing, { chosen: of, spare: (tasks) => afterPlacing(hosts, tasks, of) });
-  const { elsewhere, ...waiting } = rest(chosen);
-  const placements = [...chosen, ...elsewhere];
-  if (rules.sharesPools && waiting.leftovers.length > 0 && hosts.length > 0) {
-    const tasks = wanted.flatMap((w) => w.tasks);
-    const together = context.stages.place(tasks, hosts, context);
-    if (together.length > placements.length) {
-      const { elsewhere: more, ...others } = rest(together);
-      return { ...others, placements: [...together, ...more], reserved: [], needed: new Set() };
-    }
+  const answer = (of: readonly Placement[], { elsewhere, ...waiting }: ReturnType<typeof placeRest>): Started => {
+    const placements = [...of, ...elsewhere];
+    const parts = partsOfGangs(context, {
+      ...waiting,
+      tasksOf: tasksIn(wanted),
+      hosts: () => afterPlacing(hosts, allTasks(wanted), placements),
+    });
+    return { ...waiting, ...parts, placements, needed: new Set() };
+  };
+  const first = rest(chosen);
+  if (rules.sharesPools && first.leftovers.length > 0 && hosts.length > 0) {
+    const together = context.stages.place(allTasks(wanted), hosts, context);
+    if (together.length > chosen.length + first.elsewhere.length) return answer(together, rest(together));
   }
-  return { ...waiting, placements, reserved: [], needed: new Set() };
+  return answer(chosen, first);
 }
+
+const allTasks = (wanted: readonly Wanted[]): TaskToPlace[] => wanted.flatMap((w) => w.tasks);
+
+/** Tasks of a group in the pool that the plan chose for it. */
+const tasksIn =
+  (wanted: readonly Wanted[]) =>
+  (group: PendingGroup): readonly TaskToPlace[] | null => {
+    const of = wanted.find((w) => w.group === group);
+    return of === undefined ? null : inChosenPool(of);
+  };
 
 function placeWhereWorkStops(context: Context, placing: Placing): Started {
   const { wanted, hosts, freeing, rules } = placing;
-  const tasks = wanted.flatMap((w) => w.tasks);
+  const tasks = allTasks(wanted);
   const later = hosts.map((h) => withRoomMade(h, freeing));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
   const { now, reserved } = roomNow(chosen, { hosts, tasks });
   const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(freeing, { snapshot: context.snapshot, chosen });
   const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(h.on));
-  const { elsewhere, ...waits } = placeRest(context, placing, { chosen, spare });
+  const { elsewhere, ...without } = placeRest(context, placing, { chosen, spare });
+  const parts = partsOfGangs(context, {
+    ...without,
+    tasksOf: tasksIn(wanted),
+    hosts: () => afterPlacing(later, tasks, [...chosen, ...elsewhere]),
+  });
+  const waits = { ...without, leftovers: parts.leftovers };
   const { leftovers } = waits;
+  reserved.push(...parts.reserved);
 
   const needed = new Set<AttemptId>();
   const free = new Map(
@@ -285,7 +308,7 @@ function placeRest(
     readonly spare: (tasks: readonly TaskToPlace[]) => readonly Host[];
   },
 ): { readonly elsewhere: readonly Placement[] } & Queued {
-  const tasks = wanted.flatMap((w) => w.tasks);
+  const tasks = allTasks(wanted);
   if (of.chosen.length === tasks.length) return { ...NOTHING_WAITS, elsewhere: [] };
   const placed = new Set<TaskRef>(of.chosen.map((p) => p.task));
   const rest = tasks.filter((t) => !placed.has(t.task));
@@ -387,7 +410,7 @@ function clearedBy(
 function roomNow(
   chosen: readonly Placement[],
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
-): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
+): { readonly now: readonly Placement[]; readonly reserved: Placement[] } {
   if (chosen.length === 0) return { now: [], reserved: [] };
   const taken = new Set(chosen.map((p) => p.on));
   const free = new Map<InstanceId, Resources>();

@@ -40,17 +40,6 @@ const LONG_TASKS = 7;
 /** Stops that one such task may have: the first two, and then each doubles what it must run before the next. */
 const STOPS_EACH = 2 + Math.ceil(Math.log2(LONGEST_S / relocationS(schedulerConfig.parse({}))));
 
-/**
- * Mixes that cost more than that, and why: one task a machine, as below; and a gang of two that needs the whole limit
- * gets a half of it again and again, and each half stops work that begins anew.
- */
-const DEARER: Readonly<Record<string, number>> = {
-  'greedy place one-per-instance': 2.4,
-  'greedy appraise without-spot': 2.1,
-  'greedy scale on-demand': 2.1,
-  'greedy plan fcfs': 2.3,
-};
-
 async function runOf(base: string, changed: string, policy: string) {
   const { stages, asks } = presetNamed('mine', { mine: { extends: base, [changed]: policy } });
   const offered = marketOfPreset(trace, stages);
@@ -80,7 +69,7 @@ describe.each([
       const { ended, attempts, tasks, interrupted, billedUsd, onDemandUsd } = await runOf(base, of, name);
       expect(ended).toBe('done');
       expect(attempts).toBeLessThanOrEqual(tasks + interrupted + LONG_TASKS * STOPS_EACH);
-      expect(billedUsd / onDemandUsd).toBeLessThanOrEqual(DEARER[`${base} ${of} ${name}`] ?? mostTimesList);
+      expect(billedUsd / onDemandUsd).toBeLessThanOrEqual(mostTimesList);
     },
     30_000,
   );
@@ -90,5 +79,5 @@ it('a preset that buys on-demand only plans for nothing else', async () => {
   const { ended, launches, billedUsd, onDemandUsd } = await runOf('greedy', 'scale', 'on-demand');
   expect(ended).toBe('done');
   expect(launches).toBeLessThanOrEqual(jobs().length);
-  expect(billedUsd / onDemandUsd).toBeLessThanOrEqual(DEARER['greedy scale on-demand'] ?? 2);
+  expect(billedUsd / onDemandUsd).toBeLessThanOrEqual(2);
 });

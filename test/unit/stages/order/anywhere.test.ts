@@ -1,44 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import { instanceId } from '../../../../lib/kernel/ids.ts';
 import { seconds } from '../../../../lib/kernel/units.ts';
-import { certain } from '../../../../lib/domain/distribution.ts';
-import { unsolved } from '../../../../lib/domain/plan.ts';
 import type { InstanceView, PendingGroup } from '../../../../lib/domain/snapshot.ts';
 import type { OrderInput, PlaceTasks } from '../../../../lib/policy/contracts.ts';
 import { anywhere } from '../../../../lib/stages/order/anywhere.ts';
 import { binpack } from '../../../../lib/stages/place/binpack.ts';
-import { eachItsPlace } from '../../../../lib/stages/queue/queue.ts';
-import { config, group, instance, NOW, pool, view, world } from '../../../support/decision-world.ts';
-import { offer } from '../../../support/leftovers.ts';
+import { group, instance, pool } from '../../../support/decision-world.ts';
+import { orderInput } from '../../../support/order-input.ts';
 import { nameOf } from '../../../support/tasks-to-place.ts';
 
 const here = pool({ vcpus: 2, gib: 8 });
 const there = pool({ vcpus: 4, gib: 16, type: 'm5.xlarge', option: 'on-demand' });
 
-function input(groups: readonly PendingGroup[], instances: readonly InstanceView[], place: PlaceTasks): OrderInput {
-  const planned = view(here, 0.05);
-  const starts = groups.map((g) => {
-    const chosen = offer({ group: g, runtimeS: 90, pools: [] }, planned);
-    const option = { group: g.id, offer: chosen, slot: 0, startMs: NOW, worthUsd: 1, costUsd: 0.01 };
-    return { option, count: g.count, reason: 'planned' };
-  });
-  return {
-    ...world({ pools: [planned], groups, instances, runtime: () => certain(seconds(90)) }),
-    config: config(),
-    offers: new Map(),
-    groups: new Map(groups.map((g) => [g.id, g])),
-    leftOf: () => seconds(0),
-    allotment: { starts, deferred: [], preemptions: [], moves: [], waits: [], solve: unsolved(0) },
-    hosts: instances.map((v) => ({
-      on: v.instance.id,
-      pool: v.pool,
-      capacity: v.pool.type.capacity,
-      free: v.free,
-      remainingS: seconds(0),
-    })),
-    stages: { place, queue: eachItsPlace },
-  };
-}
+const input = (groups: readonly PendingGroup[], instances: readonly InstanceView[], place: PlaceTasks): OrderInput =>
+  orderInput({ groups, instances, place, planned: here });
 
 describe('anywhere', () => {
   it('packs all starts at once, whatever pool the plan had in mind', () => {

@@ -18,7 +18,7 @@ import { buyForCopies } from './copy-purchases.ts';
 import type { DecideInput, Deliberation, RunningOffers } from './deliberation.ts';
 import { effectsOf, pilotsOf } from './effects.ts';
 import { hostsThere } from './hosts-there.ts';
-import { movesOf, placeMoved, type Arrivals } from './moves.ts';
+import { movesOf, placeMoved, withoutCopies, type Arrivals } from './moves.ts';
 import { place, scale } from './place-and-scale.ts';
 import { appraiseAll, runningGroups, runningOffersOf } from './running-offers.ts';
 import { stopsOf } from './stops.ts';
@@ -140,7 +140,7 @@ async function planned<S>(
   const hasMoved = snapshot.groups.some((g) => g.goesTo !== undefined);
   const arriving = hasMoved ? placeMoved(snapshot, hostsThere(snapshot, leftOf, NOTHING_STOPS)) : NOTHING_ARRIVES;
   const undecided = { ...context, snapshot: withoutArrivals(snapshot, arriving) };
-  const moves = stages.move.propose(undecided);
+  const moves = withoutCopies(stages.move.propose(undecided), snapshot);
   const allotment = await stages.plan({ ...undecided, moves }, solver);
   const { value, appraise } = stages;
   const appraised = stages.move.begin({

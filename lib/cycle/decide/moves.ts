@@ -35,7 +35,6 @@ import { moveGroup } from '../../policy/move-group.ts';
 import { wrongMove } from '../../policy/targets.ts';
 import { constraintsToMove, mayMoveTo } from '../neighbours/targets.ts';
 import type { Neighbours } from '../neighbours/neighbours.ts';
-import { taskKey } from '../state/working-state.ts';
 
 /** Starts of tasks that arrive at the target of their move, and their groups. */
 export interface Arrivals {
@@ -50,24 +49,19 @@ export interface PlacingContext extends DecisionContext {
 }
 
 /**
- * The plan's moves, one of each task: the first one. Moves to a side that the user's constraints exclude, or to a wrong
- * target, are left out, and so are restarts of tasks without a checkpoint for which nobody asked. Of several attempts
- * of a task the first one moves: it has the checkpoint, and the others stop with it. An attempt that stops keeps its
- * target. `proposed`: the moves that the plan was given.
+ * The plan's moves, one of each attempt: the first one. Moves to a side that the user's constraints exclude, or to a wrong
+ * target, are left out, and so are restarts of tasks without a checkpoint for which nobody asked, and moves of copies.
+ * An attempt that stops keeps its target. `proposed`: the moves that the plan was given.
  */
 export function movesOf(
   { moves: asked }: Pick<Allotment, 'moves'>,
   { worths, snapshot }: Pick<DecisionContext, 'worths' | 'snapshot'>,
   { proposed, neighbours }: { readonly proposed: readonly Move[]; readonly neighbours: Neighbours | null },
 ): readonly PlannedMove[] {
-  const firsts = new Map<string, Allotment['moves'][number]>();
-  for (const move of asked) {
-    const { attempt } = move.running;
-    const first = firsts.get(taskKey(attempt));
-    if (first === undefined || attempt.number < first.running.attempt.number) firsts.set(taskKey(attempt), move);
-  }
   const given = new Map(proposed.map((move) => [move.attempt, move]));
-  const moves = asked.filter((m) => firsts.get(taskKey(m.running.attempt)) === m && !isStopping(m.running));
+  const once = new Map(asked.toReversed().map((m) => [m.running.attempt.id, m]));
+  const firsts = asked.filter((m) => once.get(m.running.attempt.id) === m && !isStopping(m.running));
+  const moves = withoutCopies(firsts, snapshot);
   return moves.flatMap(({ running, reason, to }): PlannedMove[] => {
     const { restarts = false, savedUsd, riskUsd } = given.get(running.attempt.id) ?? {};
     if (running.stage.checkpoint === null && !restarts) return [];
@@ -92,6 +86,18 @@ export function movesOf(
     return narrowed === null ? [] : [{ running, worth, reason, toSpot, constraints: narrowed, ...expected }];
   });
 }
+
+/**
+ * Moves of the first live attempt of each task alone: it has got furthest, it has the checkpoint, and the others would
+ * stop with it. A copy that moved would take the work of its original with it.
+ */
+export const withoutCopies = <M extends { readonly running: RunningTask }>(
+  moves: readonly M[],
+  snapshot: Snapshot,
+): readonly M[] =>
+  moves.filter(({ running }) =>
+    liveBeside(snapshot, running).every((r) => r.attempt.number > running.attempt.number || isStopping(r)),
+  );
 
 /** Pool of a named target; undefined: it is not known. */
 export const poolOf = (

@@ -6,9 +6,9 @@ import type { Host, Leftover, OrderInput, Started, TaskToPlace } from '../../pol
 import { afterPlacing } from '../../policy/hosts.ts';
 
 /**
- * Gangs of the leftovers of which some tasks have room on the hosts: that room is reserved, and only the rest is left to
- * be bought. Else each would take room for all of it beside the instances that wait for it, and under a vCPU limit it
- * would never have that. O(1) without such gangs; a packing for each.
+ * Gangs of the leftovers of which some tasks have room on the hosts: that room is reserved, and only the rest is left
+ * to be bought. Else each would take room for all of it beside the instances that wait for it, and under a vCPU limit
+ * it would never have that. O(1) without such gangs; a packing for each.
  */
 export function partsOfGangs(
   { stages, ...context }: Omit<OrderInput, 'allotment' | 'hosts'>,

@@ -126,10 +126,14 @@ describe('of the moves that a plan keeps', () => {
   const [stage] = one.spec.stages as [StageSpec];
   const task = (id: string, over: Partial<Attempt> = {}, of: Partial<StageSpec> = {}): RunningTask =>
     ({ attempt: runs(id, one, over), stage: { ...stage, ...of } }) as RunningTask;
-  const of = (asked: readonly RunningTask[], proposed: readonly Partial<Move>[]): readonly PlannedMove[] =>
+  const of = (
+    asked: readonly RunningTask[],
+    proposed: readonly Partial<Move>[],
+    there: readonly RunningTask[] = asked,
+  ): readonly PlannedMove[] =>
     movesOf(
       { moves: asked.map((running, i) => ({ running, reason: `move ${i}`, to: 'spot' as const })) },
-      { worths: { groups: new Map(), ofRunning: () => ({}) as Worth }, snapshot: {} as Snapshot },
+      { worths: { groups: new Map(), ofRunning: () => ({}) as Worth }, snapshot: { running: there } as Snapshot },
       {
         proposed: asked.map((running, i) => ({ attempt: running.attempt.id, running, ...proposed[i] }) as Move),
         neighbours: null,
@@ -137,12 +141,21 @@ describe('of the moves that a plan keeps', () => {
     );
   const saves = { checkpoint: { signal: 'SIGUSR2', graceS: seconds(10), everyS: null } } as const;
 
-  it('the first of one task stands, and an attempt that stops keeps the target it has', () => {
+  it('the first of one attempt stands, and an attempt that stops keeps the target it has', () => {
     const twice = task('a0', {}, saves);
     expect(of([twice, twice], []).map((m) => m.reason)).toEqual(['move 0']);
-    const copies = [task('a1', { number: 2, role: 'copy' }, saves), task('a0', {}, saves)];
-    expect(of(copies, []).map((m) => m.running.attempt.id)).toEqual(['a0']);
     expect(of([task('a0', { state: 'stopping', goesTo: instanceId('i-2') }, saves)], [])).toEqual([]);
+  });
+
+  it('none is of a copy while its original runs: the original would stop with it', () => {
+    const original = { ...task('a0', {}, saves), attempts: 2 };
+    const copy = { ...task('a1', { number: 2, role: 'copy', round: 2 }, saves), attempts: 2 };
+    const moved = (asked: RunningTask[], there: RunningTask[]) => of(asked, [], there).map((m) => m.running.attempt.id);
+    expect(moved([copy], [original, copy])).toEqual([]);
+    expect(moved([copy, original], [original, copy])).toEqual(['a0']);
+    const stopped = { ...original, attempt: { ...original.attempt, state: 'stopping' as const } };
+    expect(moved([copy], [stopped, copy])).toEqual(['a1']);
+    expect(moved([copy], [copy])).toEqual(['a1']);
   });
 
   it('one of a task without a checkpoint stands only if its policy says that it may start again', () => {

@@ -49,9 +49,9 @@ export interface PlacingContext extends DecisionContext {
 }
 
 /**
- * The plan's moves, one of each attempt: the first one. Moves to a side that the user's constraints exclude, or to a wrong
- * target, are left out, and so are restarts of tasks without a checkpoint for which nobody asked, and moves of copies.
- * An attempt that stops keeps its target. `proposed`: the moves that the plan was given.
+ * The plan's moves, one of each attempt: the first one. Left out are moves to a side that the user's constraints
+ * exclude, to a wrong target, and of copies, and restarts of tasks without a checkpoint for which nobody asked. An
+ * attempt that stops keeps its target. `proposed`: the moves that the plan was given.
  */
 export function movesOf(
   { moves: asked }: Pick<Allotment, 'moves'>,

@@ -64,8 +64,10 @@ export function sharedOutBytes(group: number): number | null {
       const kib = /^Pss:\s+(\d+) kB/m.exec(readProc(`/proc/${name}/smaps_rollup`))?.[1];
       sum += Number(kib ?? 0) * 1024;
     } catch (error) {
-      // Ended meanwhile; else the kernel has no such file, or denies it.
-      if (!hasCode(error, 'ENOENT', 'ESRCH') || existsSync(`/proc/${name}`)) return null;
+      // Without memory: it has ended, and its parent has not been told yet.
+      if (hasCode(error, 'ESRCH')) continue;
+      // Gone meanwhile; else the kernel has no such file, or denies it.
+      if (!hasCode(error, 'ENOENT') || existsSync(`/proc/${name}`)) return null;
     }
   }
   return sum;

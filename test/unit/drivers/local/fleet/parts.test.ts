@@ -11,7 +11,7 @@ import { fileName } from '../../../../../lib/drivers/local/fleet/layout.ts';
 import { lockState, takeLock } from '../../../../../lib/drivers/local/fleet/lock.ts';
 import { LogFile } from '../../../../../lib/drivers/local/fleet/log-file.ts';
 import { leaderOf, processStart } from '../../../../../lib/drivers/local/fleet/processes.ts';
-import { sampleProc, sampleTree } from '../../../../../lib/drivers/local/fleet/usage.ts';
+import { sampleProc, sampleTree, sharedOutBytes } from '../../../../../lib/drivers/local/fleet/usage.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -173,4 +173,25 @@ describe('processes', () => {
       await once(child, 'exit');
     }
   });
+
+  (process.platform === 'linux' ? it : it.skip)(
+    'of a child that has ended, but was not waited for, is none',
+    async () => {
+      const forks = 'import os, time\nif os.fork() == 0: os._exit(0)\nprint("forked", flush=True)\ntime.sleep(60)';
+      const child = spawn('python3', ['-c', forks], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+      const pid = child.pid!;
+      try {
+        await once(child.stdout, 'data');
+        const children = (): string => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+        const isZombie = (): boolean => readFileSync(`/proc/${children()}/stat`, 'utf8').includes(') Z ');
+        while (!isZombie()) await new Promise((resolve) => setTimeout(resolve, 20));
+        const bytes = sharedOutBytes(pid);
+        expect(bytes).toBeGreaterThan(0);
+        expect(bytes).toBeLessThanOrEqual(sampleProc([pid])[0]!.rssBytes);
+      } finally {
+        process.kill(-pid, 'SIGKILL');
+        await once(child, 'exit');
+      }
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { vcpusOf } from '../../domain/pool.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { countFits, times } from '../../domain/resources.ts';
 import type { Leftover, ScaleInput, Scaling, ScalePolicy } from '../../policy/contracts.ts';
-import { vcpusLeft } from '../../stages/scale/eligible.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import type { Neighbours, RuledStage } from './neighbours.ts';
 
 /**
@@ -93,7 +93,7 @@ export const scaleByRules =
       const snapshot = { ...input.snapshot, limits: { ...limits, vcpus: limits.vcpus - taken } };
       const of = boughtFor(leftover, { ...input, snapshot }, scale);
       const each = of.once.reduce((n, p) => n + p.count * vcpusIn(p), 0);
-      const rounds = each === 0 ? 0 : Math.min(of.rounds, Math.floor(vcpusLeft({ ...input, snapshot }) / each));
+      const rounds = each === 0 ? 0 : Math.min(of.rounds, Math.floor(vcpusLeft(snapshot) / each));
       if (rounds < 1) continue;
       taken += rounds * each;
       for (const p of of.once) purchases.push({ ...p, count: p.count * rounds });

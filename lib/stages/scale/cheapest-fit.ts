@@ -3,8 +3,8 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import { dominantShare, fits } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import type { Acquire } from './acquire.ts';
-import { vcpusLeft } from './eligible.ts';
 import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { purchasesOf, type Lot } from './purchases.ts';
 
 /**
@@ -13,7 +13,7 @@ import { purchasesOf, type Lot } from './purchases.ts';
  */
 export const cheapestFit: Acquire = (input) => {
   const byPrice = pricedPools(input).toSorted((a, b) => a.usdPerHour - b.usdPerHour);
-  let vcpus = vcpusLeft(input);
+  let vcpus = vcpusLeft(input.snapshot);
   const lots: Lot[] = [];
   for (const { group, count: wanted } of [...input.leftovers].sort(byId)) {
     const mayUse = ({ pool, vcpus: size }: PricedPool): boolean =>

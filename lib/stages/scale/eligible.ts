@@ -1,7 +1,7 @@
 import { hoursIn, most, raw, seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
-import { vcpusOf, type Pool } from '../../domain/pool.ts';
+import type { Pool } from '../../domain/pool.ts';
 import type { AcquireInput, FurtherOffers, Leftover } from '../../policy/contracts.ts';
 
 /** An offer that may be bought for a leftover, with its pool. */
@@ -57,13 +57,6 @@ const sameOffer = (a: Offer, b: Offer): boolean => a.pool === b.pool && a.bid ==
 /** Pools open for purchases, by id. */
 export const openPools = (input: AcquireInput): ReadonlyMap<string, Pool> =>
   new Map(input.snapshot.pools.filter((v) => v.open && v.quote !== null).map((v) => [v.pool.id, v.pool]));
-
-/** vCPUs that may still be bought: the limit less all live instances, starting ones included. */
-export function vcpusLeft(input: AcquireInput): number {
-  let left = input.snapshot.limits.vcpus;
-  for (const { pool } of input.snapshot.instances.values()) left -= vcpusOf(pool);
-  return left;
-}
 
 /**
  * US dollars per instance-hour that a task pays for useful work: expected cost, preferences taken off, over its share

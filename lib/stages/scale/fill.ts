@@ -3,7 +3,8 @@ import { descending } from '../../kernel/units.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { fits, minusResources, type Resources, countFits, times } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { eligibleOffers, openPools, vcpusLeft, type EligibleOffer } from './eligible.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
+import { eligibleOffers, openPools, type EligibleOffer } from './eligible.ts';
 import { capUsd, vcpusOf, rateText } from '../../domain/pool.ts';
 
 /**
@@ -17,7 +18,7 @@ export function fillInOrder(
   allows: (offer: EligibleOffer) => boolean,
 ): readonly Purchase[] {
   const pools = openPools(input);
-  let vcpus = vcpusLeft(input);
+  let vcpus = vcpusLeft(input.snapshot);
   const lots = new Map<string, { offer: EligibleOffer; count: number; tasks: number; free: Resources | null }>();
   for (const leftover of [...input.leftovers].sort(byRuntime)) {
     const offers = [...eligibleOffers(leftover, input, pools)]

@@ -7,7 +7,7 @@ import type { Purchase } from '../../domain/plan.ts';
 import { usdPerHourOf, vcpusOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import { fits } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
-import { vcpusLeft } from './eligible.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 
 /** "In the near term": an hour. */
 export const NEAR_S = seconds(3600);
@@ -30,7 +30,7 @@ const SAFEST_PART = 1 / 3;
  */
 export const priceCapacityOptimized: Acquire = (input) => {
   const bought = new Map<Pool, number>();
-  let vcpus = vcpusLeft(input);
+  let vcpus = vcpusLeft(input.snapshot);
   const open = input.snapshot.pools.filter((v) => v.open && v.quote !== null);
   for (const leftover of [...input.leftovers].sort(byDeadlineThenId)) {
     const pool = poolFor(leftover, open, input);

@@ -1,8 +1,9 @@
 import { capUsd, type Bid, type Pool } from '../../domain/pool.ts';
 import { KINDS, RESOURCE_KINDS, countInVector } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { appraised, candidatesFor, type Candidate, type Fill } from './candidates.ts';
-import { vcpusLeft, openPools } from './eligible.ts';
+import { openPools } from './eligible.ts';
 import { entriesOf, type Entry } from './entries.ts';
 import { Footprint } from './footprint.ts';
 
@@ -64,7 +65,7 @@ export class Scaler {
   constructor(input: AcquireInput, excluded: ReadonlySet<Leftover>) {
     const open = input.leftovers.filter((l) => !excluded.has(l));
     this.#footprint = new Footprint(input);
-    this.#vcpus = vcpusLeft(input);
+    this.#vcpus = vcpusLeft(input.snapshot);
     this.#entries = entriesOf(open, input, openPools(input));
     this.#step = input.config.correlationPenalty > 0 ? STEP : 1;
     this.#least = RESOURCE_KINDS.map((_, k) => this.#entries.reduce((m, e) => Math.min(m, e.need[k] ?? 0), Infinity));

@@ -26,8 +26,8 @@ import { KINDS } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import { isMoveGroup } from '../../policy/move-group.ts';
 import type { Acquire } from './acquire.ts';
-import { vcpusLeft } from './eligible.ts';
 import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { withoutShortGangs, type Lot, type Run } from './purchases.ts';
 import { countOnTop, runtimeBin, taskClasses, type TaskClass } from './task-classes.ts';
 
@@ -36,7 +36,7 @@ export const stratusScaler =
   ({ mostTasks }: { readonly mostTasks: number }): Acquire =>
   (input) => {
     const pools = pricedPools(input);
-    const vcpus = vcpusLeft(input);
+    const vcpus = vcpusLeft(input.snapshot);
     return withoutShortGangs(together(input.leftovers), (leftovers) =>
       new StratusScaler(taskClasses(leftovers), { pools, vcpus, mostTasks }).run(),
     );

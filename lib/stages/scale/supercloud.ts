@@ -11,8 +11,8 @@ import { KINDS } from '../../domain/resources.ts';
 import { mostConstrained } from '../../policy/most-constrained.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import type { Acquire } from './acquire.ts';
-import { vcpusLeft } from './eligible.ts';
 import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { withoutShortGangs, type Lot, type Run } from './purchases.ts';
 import { countOnTop, taskClasses, type TaskClass } from './task-classes.ts';
 
@@ -22,7 +22,7 @@ export const supercloud: Acquire = (input) => {
     input.leftovers.map(({ group, count }) => ({ need: group.need, count })),
     pools.map((p) => p.pool.type.capacity),
   );
-  const vcpus = vcpusLeft(input);
+  const vcpus = vcpusLeft(input.snapshot);
   return withoutShortGangs(input.leftovers, (leftovers) => fillGreedily(leftovers, { pools, kind, vcpus }));
 };
 

@@ -13,6 +13,7 @@ import type {
   Started,
 } from '../../policy/contracts.ts';
 import type { LeftOf } from '../../policy/left-of.ts';
+import type { Lots } from '../money/lots.ts';
 import type { Purse } from '../money/purse.ts';
 import { hostsAfterStarts, type PlacedCopy } from './copies.ts';
 import type { DecideInput } from './deliberation.ts';
@@ -40,8 +41,8 @@ interface Placed {
   readonly moved: readonly Placement[];
   /** Moves without room. */
   readonly unmoved: readonly Leftover[];
-  /** Instances that this cycle gave tasks to, or keeps for some. */
-  readonly used: ReadonlySet<InstanceId>;
+  /** Instances that this cycle gave tasks to, or keeps for some, but for those of groups that have no use for them. */
+  readonly used: (vain: ReadonlySet<GroupId>) => ReadonlySet<InstanceId>;
   /** Room left for copies. */
   readonly hostsLeft: () => readonly Host[];
 }
@@ -63,9 +64,9 @@ export function place<S>(
   const order: OrderInput = { ...context, groups, leftOf, allotment, hosts: moved.hosts, stages };
   const started = paidStarts(order, stages.order, { arriving: arriving.placements, purse });
   const unmoved = leftoversOf(appraised, moved.unplaced, placing);
-  const used = new Set<InstanceId>();
-  for (const p of [...returning.placements, ...moved.placements, ...started.placements, ...started.reserved])
-    used.add(p.on);
+  const given = [...returning.placements, ...moved.placements, ...started.placements];
+  const used: Placed['used'] = (vain) =>
+    new Set([...given, ...started.reserved.filter((p) => !vain.has(p.group))].map((p) => p.on));
   const hostsLeft = (): readonly Host[] =>
     hostsAfterStarts(placesAny ? moved.hosts : placeMoved(snapshot, there()).hosts, started, {
       groups,
@@ -91,12 +92,14 @@ export function scale<S>(
   const later = once(() => laterDemand(stages, context, allotment));
   const { open: leftovers, without } = demandOf(placed, neighbours);
   const groups = new Map([...context.worths.groups, ...appraised.worths]);
+  const usedWithout = (vain: ReadonlySet<GroupId>): ReadonlySet<InstanceId> =>
+    new Set([...placed.used(vain), ...copies.map((c) => c.on)]);
   const scaling = {
     ...context,
     worths: { groups, ofRunning: context.worths.ofRunning },
     offers: new Map([...context.offers, ...appraised.offers]),
     later,
-    used: copies.length === 0 ? placed.used : new Set([...placed.used, ...copies.map((c) => c.on)]),
+    used: usedWithout(NO_GROUPS),
   };
   let last = null as Scaling | null;
   const { purchases, lots } = purse.bought(leftovers, scaling.offers, (asked, offers) => {
@@ -107,7 +110,22 @@ export function scale<S>(
   const answer = last ?? stages.scale({ ...scaling, leftovers: [] });
   const ahead = answer.purchases.filter((p) => p.serves !== undefined);
   const bought = buyAhead(ahead, { purchases, lots }, { snapshot, later, purse });
-  return { ...bought, releases: answer.releases, unbought: without };
+  const vain = keptInVain(placed.started, lots);
+  const { releases } = vain.size === 0 ? answer : stages.scale({ ...scaling, used: usedWithout(vain), leftovers: [] });
+  return { ...bought, releases, unbought: without };
+}
+
+const NO_GROUPS: ReadonlySet<GroupId> = new Set();
+
+/**
+ * Gangs for a part of which room is kept, while nothing is bought for the rest: a limit on money or the market may keep
+ * it from being bought for ever. What stops for them may give back vCPUs for it.
+ */
+function keptInVain({ leftovers, needed }: Started, lots: Lots): ReadonlySet<GroupId> {
+  const parts = leftovers.filter((l) => l.group.stage.gang && l.count < l.group.count);
+  if (parts.length === 0 || needed.size > 0) return NO_GROUPS;
+  const served = new Set(lots.flat().flatMap(({ boughtFor }) => boughtFor.map((b) => b.job)));
+  return new Set(parts.flatMap(({ group }) => (served.has(group.job) ? [] : [group.id])));
 }
 
 const NONE: ReadonlyMap<GroupId, string> = new Map();

@@ -184,7 +184,7 @@ describe('generated work on generated markets', () => {
     expect(seen.done).toBeGreaterThan(15);
     expect(seen.stopped).toBeGreaterThan(10);
     expect(seen.shared).toBeGreaterThan(15);
-  }, 300_000);
+  }, 900_000);
 
   it('a limit that is ample changes no outcome', async () => {
     let done = 0;
@@ -202,5 +202,5 @@ describe('generated work on generated markets', () => {
       { seed: 23, numRuns: 15 },
     );
     expect(done).toBeGreaterThan(10);
-  }, 300_000);
+  }, 900_000);
 });

@@ -202,7 +202,7 @@ export interface OrderInput extends DecisionContext {
 export interface Started {
   /** Starts with room now, on instances that are up or starting. */
   readonly placements: readonly Placement[];
-  /** Starts with room once stopping work has ended there. */
+  /** Starts with room once stopping work has ended there, or once the rest of their gang has been bought. */
   readonly reserved: readonly Placement[];
   /** Starts that need a purchase. */
   readonly leftovers: readonly Leftover[];

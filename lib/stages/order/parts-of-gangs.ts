@@ -11,11 +11,14 @@ import { vcpusLeft } from '../../policy/vcpus-left.ts';
 
 type Context = Omit<OrderInput, 'allotment' | 'hosts'>;
 
+/** Gangs looked at in one decision: of many that wait few find a part of their room. */
+const MOST_GANGS = 50;
+
 /**
  * Gangs of the leftovers of which some tasks have room on the hosts, and the others would have it on as many new
  * instances as may be bought: that room is reserved, and only the rest is left to be bought. Else each would take room
  * for all of it beside the instances that wait for it, and under a vCPU limit it would never have that. O(1) without
- * such gangs; for each two packings, and once O(instances).
+ * such gangs; for each of the first MOST_GANGS of them O(hosts) and, where one task has room, two packings.
  */
 export function partsOfGangs(
   context: Context,
@@ -28,13 +31,14 @@ export function partsOfGangs(
   },
 ): Pick<Started, 'reserved' | 'leftovers'> {
   const { leftovers, tasksOf } = of;
-  const waiting = leftovers.filter((l) => l.group.stage.gang && l.count === l.group.count);
+  const waiting = leftovers.filter((l) => l.group.stage.gang && l.count === l.group.count).slice(0, MOST_GANGS);
   if (waiting.length === 0) return { reserved: [], leftovers };
   let hosts = of.hosts();
   let vcpus = vcpusLeft(context.snapshot);
   const reserved: Placement[] = [];
   const kept = new Map<GroupId, number>();
   for (const { group, option, count } of waiting) {
+    if (!hosts.some((h) => fits(group.need, h.free))) continue;
     const tasks = tasksOf(group) ?? [];
     if (tasks.length < count) continue;
     const { there, takes } = partOn(hosts, { pool: option.offer.pool, vcpus, tasks, context });

@@ -19,6 +19,7 @@
  * lost.
  */
 import { invariant } from '../../kernel/errors.ts';
+import { once } from '../../kernel/once.ts';
 import type { AttemptId, GroupId, InstanceId, PoolId } from '../../kernel/ids.ts';
 import {
   ZERO_S,
@@ -248,19 +249,20 @@ function placeWanted(context: Context, placing: Placing): Started {
 const allTasks = (wanted: readonly Wanted[]): TaskToPlace[] => wanted.flatMap((w) => w.tasks);
 
 /** Tasks of a group in the pool that the plan chose for it. */
-const tasksIn =
-  (wanted: readonly Wanted[]) =>
-  (group: PendingGroup): readonly TaskToPlace[] | null => {
-    const of = wanted.find((w) => w.group === group);
-    return of === undefined ? null : inChosenPool(of);
+function tasksIn(wanted: readonly Wanted[]): (group: PendingGroup) => readonly TaskToPlace[] | null {
+  const of = once(() => new Map(wanted.map((w) => [w.group, w])));
+  return (group) => {
+    const asked = of().get(group);
+    return asked === undefined ? null : inChosenPool(asked);
   };
+}
 
 function placeWhereWorkStops(context: Context, placing: Placing): Started {
   const { wanted, hosts, freeing, rules } = placing;
   const tasks = allTasks(wanted);
   const later = hosts.map((h) => withRoomMade(h, freeing));
   const chosen = context.stages.place(wanted.flatMap(inChosenPool), later, context);
-  const { now, reserved } = roomNow(chosen, { hosts, tasks });
+  const { now, reserved: awaited } = roomNow(chosen, { hosts, tasks });
   const left = afterPlacing(hosts, tasks, now);
   const cleared = clearedBy(freeing, { snapshot: context.snapshot, chosen });
   const spare = (): Host[] => spareRoom(left, afterPlacing(later, tasks, chosen)).filter((h) => !cleared.has(h.on));
@@ -272,7 +274,7 @@ function placeWhereWorkStops(context: Context, placing: Placing): Started {
   });
   const waits = { ...without, leftovers: parts.leftovers };
   const { leftovers } = waits;
-  reserved.push(...parts.reserved);
+  const reserved = [...awaited, ...parts.reserved];
 
   const needed = new Set<AttemptId>();
   const free = new Map(
@@ -410,7 +412,7 @@ function clearedBy(
 function roomNow(
   chosen: readonly Placement[],
   { hosts, tasks }: { readonly hosts: readonly Host[]; readonly tasks: readonly TaskToPlace[] },
-): { readonly now: readonly Placement[]; readonly reserved: Placement[] } {
+): { readonly now: readonly Placement[]; readonly reserved: readonly Placement[] } {
   if (chosen.length === 0) return { now: [], reserved: [] };
   const taken = new Set(chosen.map((p) => p.on));
   const free = new Map<InstanceId, Resources>();

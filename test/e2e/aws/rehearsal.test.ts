@@ -428,7 +428,12 @@ describeOnLocalStack(
       expect(stopped?.keptS).toBeGreaterThan(0);
       expect(next?.resumedFromS).toBeCloseTo((stopped?.resumedFromS ?? 0) + (stopped?.keptS ?? 0), 3);
       expect(next?.instance).not.toBe(stopped?.instance);
-      expect(JSON.stringify(await ask<ExplanationView>('explain', halves.id))).toContain('moved here');
+      // The decision after its start is the first to see it there.
+      const explained = async (): Promise<string | null> => {
+        const why = JSON.stringify(await ask<ExplanationView>('explain', halves.id));
+        return why.includes('moved here') ? why : null;
+      };
+      await until('an explanation of the move', explained, 60_000, ASKED_EACH_MS);
       const logs = await rehearsal.ebb(
         'logs',
         halves.id,

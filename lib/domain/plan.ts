@@ -29,6 +29,15 @@ export interface Worth {
   readonly reason: string;
 }
 
+/** Work of a job, in seconds of its tasks. */
+export interface JobWork {
+  readonly submittedMs: EpochMs;
+  /** Expected work of the tasks that wait or run, and of the stages that come after them. */
+  readonly leftS: number;
+  /** Work that its tasks have had, running ones included. */
+  readonly attainedS: number;
+}
+
 /** One choice of the plan for up to `group.count` tasks: start them at `startMs` on `offer`. */
 export interface StartOption {
   readonly group: GroupId;

@@ -2,7 +2,7 @@
  * Contracts of the stages: input and answer of each. A policy (policy.ts) is one way to fulfil a contract.
  * All of them are pure: the same context gives the same answer, whatever the order of its parts. They act on nothing.
  */
-import type { AttemptId, GroupId, InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, GroupId, InstanceId, JobId } from '../kernel/ids.ts';
 import type { EpochMs, Seconds } from '../kernel/units.ts';
 import type { SchedulerConfig } from '../domain/config.ts';
 import type { Offer } from '../domain/forecast.ts';
@@ -11,6 +11,7 @@ import type { Constraints, MoveUsd, TaskRef } from '../domain/job.ts';
 import type {
   Allotment,
   ConsideredOffer,
+  JobWork,
   MoveTarget,
   NamedTarget,
   Placement,
@@ -179,6 +180,8 @@ export interface MovePolicy {
 export interface PlanInput extends DecisionContext {
   /** Proposed moves. Room is reserved for them first. Absent: none. */
   readonly moves?: readonly Move[];
+  /** Work of each job, where a group stands for those of several jobs. Absent: what groups and running tasks tell. */
+  readonly work?: () => ReadonlyMap<JobId, JobWork>;
 }
 /** `S` is the solver's type; policies that need none ignore it. */
 export type PlanPolicy<S> = (input: PlanInput, solver: S) => Promise<Allotment>;

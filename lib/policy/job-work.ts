@@ -1,21 +1,13 @@
 /** Work of whole jobs: what they have had, and what is left. */
-import { raw, type EpochMs } from '../kernel/units.ts';
+import { raw } from '../kernel/units.ts';
 import type { JobId } from '../kernel/ids.ts';
 import { meanS } from '../domain/distribution.ts';
 import type { Job } from '../domain/job.ts';
+import type { JobWork } from '../domain/plan.ts';
 import { workDoneS } from '../domain/snapshot.ts';
 import { meanToDo } from '../domain/work-to-do.ts';
 import type { PlanInput } from './contracts.ts';
 import { meanLeftS } from './work-left.ts';
-
-/** Work of a job, in seconds of its tasks. */
-export interface JobWork {
-  readonly submittedMs: EpochMs;
-  /** Expected work of the tasks that wait or run, and of the stages that come after them. */
-  readonly leftS: number;
-  /** Work that its tasks have had, running ones included. */
-  readonly attainedS: number;
-}
 
 /** Work of every job that has a task waiting or running. */
 export function workOfJobs({
@@ -23,7 +15,7 @@ export function workOfJobs({
   forecasts,
 }: Pick<PlanInput, 'snapshot' | 'forecasts'>): ReadonlyMap<JobId, JobWork> {
   const begun = new Set(snapshot.groups.map((g) => `${g.job}/${g.stage.name}`));
-  const found = new Map<JobId, { submittedMs: EpochMs; leftS: number; attainedS: number }>();
+  const found = new Map<JobId, { submittedMs: JobWork['submittedMs']; leftS: number; attainedS: number }>();
   const workOf = (id: JobId) => {
     let work = found.get(id);
     const job = snapshot.jobs.get(id);

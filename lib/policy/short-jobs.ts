@@ -6,7 +6,7 @@
  */
 import { secondsBetween } from '../kernel/units.ts';
 import type { PendingGroup } from '../domain/snapshot.ts';
-import type { ValueContext } from './contracts.ts';
+import type { PlanInput } from './contracts.ts';
 import { workOfJobs } from './job-work.ts';
 
 /** Jobs of less work than this are alike, seconds of running time. */
@@ -15,8 +15,10 @@ const LEAST_S = 60;
 const HALF_AFTER_S = 6 * 3600;
 
 /** Factor in (0, 1] on what a task of the group brings. O(groups + running tasks), then O(1) for each group. */
-export function shortJobsFirst(input: Pick<ValueContext, 'snapshot' | 'forecasts'>): (group: PendingGroup) => number {
-  const work = workOfJobs(input);
+export function shortJobsFirst(
+  input: Pick<PlanInput, 'snapshot' | 'forecasts' | 'work'>,
+): (group: PendingGroup) => number {
+  const work = input.work?.() ?? workOfJobs(input);
   const { nowMs, jobs } = input.snapshot;
   return ({ job, submittedMs, class: kind }) => {
     const stated = jobs.get(job)?.spec.value.onTimeUsd ?? null;

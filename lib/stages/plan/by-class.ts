@@ -5,6 +5,7 @@
  */
 import { compareText } from '../../kernel/compare.ts';
 import type { GroupId, JobId } from '../../kernel/ids.ts';
+import { once } from '../../kernel/once.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { raw, rawOrNull, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { Distribution } from '../../domain/distribution.ts';
@@ -14,7 +15,7 @@ import { vector } from '../../domain/resources.ts';
 import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import { sharerOf } from './fair-shares.ts';
 import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
-import { workOfJobs, type JobWork } from '../../policy/job-work.ts';
+import { workOfJobs } from '../../policy/job-work.ts';
 
 /** Groups in the order in which they start. */
 type Members = readonly PendingGroup[];
@@ -31,15 +32,18 @@ const LEAST_S = 60;
 export const byClass =
   <S>(plan: PlanPolicy<S>): PlanPolicy<S> =>
   async (input, solver) => {
-    const classes = classesOf(input);
-    if (classes.size === input.snapshot.groups.length) return plan(input, solver);
+    const of = { ...input, work: once(() => workOfJobs(input)) };
+    const classes = classesOf(of);
+    if (classes.size === input.snapshot.groups.length) return plan(of, solver);
     const groups = [...classes.values()].map(asOne);
-    const allotment = await plan({ ...input, snapshot: { ...input.snapshot, groups } }, solver);
+    const allotment = await plan({ ...of, snapshot: { ...input.snapshot, groups } }, solver);
     return sharedOut(allotment, classes);
   };
 
+type Input = PlanInput & Required<Pick<PlanInput, 'work'>>;
+
 /** By the id of the first member. Gangs and jobs with a limit on money stay alone. */
-function classesOf(input: PlanInput): ReadonlyMap<GroupId, Members> {
+function classesOf(input: Input): ReadonlyMap<GroupId, Members> {
   const keys = new Keys(input);
   const alike = Map.groupBy(input.snapshot.groups, (group) => keys.of(group) ?? group.id);
   return new Map(
@@ -62,12 +66,11 @@ function inOrder({ worths }: PlanInput): (a: PendingGroup, b: PendingGroup) => n
 
 /** Texts that are equal for groups that a plan need not tell apart. */
 class Keys {
-  readonly #input: PlanInput;
+  readonly #input: Input;
   readonly #runtimes = new Numbers<Distribution>();
-  #work: ReadonlyMap<JobId, JobWork> | null = null;
   readonly #requests = new Map<Constraints, Map<readonly Preference[], string>>();
 
-  constructor(input: PlanInput) {
+  constructor(input: Input) {
     this.#input = input;
   }
 
@@ -92,8 +95,7 @@ class Keys {
 
   /** Work that the job has left, by the quarter of a doubling. */
   #workLeft(job: JobId): string {
-    this.#work ??= workOfJobs(this.#input);
-    return Math.round(4 * Math.log2(1 + (this.#work.get(job)?.leftS ?? 0))).toString();
+    return Math.round(4 * Math.log2(1 + (this.#input.work().get(job)?.leftS ?? 0))).toString();
   }
 
   #request({ stage: { constraints, preferences } }: PendingGroup): string {

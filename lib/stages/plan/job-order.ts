@@ -4,9 +4,9 @@
  */
 import { raw } from '../../kernel/units.ts';
 import { compareText } from '../../kernel/compare.ts';
-import { unsolved } from '../../domain/plan.ts';
+import { unsolved, type JobWork } from '../../domain/plan.ts';
 import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
-import { workOfJobs, type JobWork } from '../../policy/job-work.ts';
+import { workOfJobs } from '../../policy/job-work.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
 import { UNGUARDED } from './options.ts';

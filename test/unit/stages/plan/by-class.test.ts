@@ -3,6 +3,7 @@ import { byClass } from '../../../../lib/stages/plan/by-class.ts';
 import { greedyPlan } from '../../../../lib/stages/plan/greedy.ts';
 import type { PendingGroup } from '../../../../lib/domain/snapshot.ts';
 import type { PlanInput, PlanPolicy } from '../../../../lib/policy/contracts.ts';
+import { shortJobsFirst } from '../../../../lib/policy/short-jobs.ts';
 import { groupId, jobId } from '../../../../lib/kernel/ids.ts';
 import { usd } from '../../../../lib/kernel/units.ts';
 import { scenario } from '../../../../bench/load/scenario.ts';
@@ -68,6 +69,18 @@ describe('a plan by classes', () => {
       ['j2/main', 3],
     ]);
     for (const { option } of starts) expect(option.offer.group).toBe(option.group);
+  });
+
+  it('counts the work of each job, not that of its class, for short jobs first', async () => {
+    const bestEffort = (g: PendingGroup): PendingGroup => ({ ...g, class: 'best-effort' });
+    const input = alike([1, 1, 1, 1, 3], bestEffort);
+    const order: string[] = [];
+    await byClass((of) => {
+      const first = shortJobsFirst(of);
+      order.push(...of.snapshot.groups.toSorted((a, b) => first(b) - first(a)).map((g) => `${g.id} ${g.count}`));
+      return greedyPlan(of, null);
+    })({ ...input, config: { ...input.config, shortJobsFirst: true } }, null);
+    expect(order).toEqual(['j0/main 4', 'j4/main 3']);
   });
 
   it('shares out what waits', async () => {

@@ -67,7 +67,7 @@ function inOrder({ worths }: PlanInput): (a: PendingGroup, b: PendingGroup) => n
 /** Texts that are equal for groups that a plan need not tell apart. */
 class Keys {
   readonly #input: Input;
-  readonly #runtimes = new Numbers<Distribution>();
+  readonly #runtimes = new Numbers();
   readonly #requests = new Map<Constraints, Map<readonly Preference[], string>>();
 
   constructor(input: Input) {
@@ -82,7 +82,7 @@ class Keys {
     if (worth === undefined || forecast === undefined || group.stage.gang || group.goesTo !== undefined) return null;
     const job = snapshot.jobs.get(group.job);
     if (limitOf(snapshot, group.job) !== null) return null;
-    const runtime = this.#runtimes.of(forecast.runtime, textOf);
+    const runtime = this.#runtimes.of(forecast.runtime);
     const { checkpoint } = group.stage;
     const saves = checkpoint === null ? '-' : `${raw(checkpoint.graceS)} ${rawOrNull(checkpoint.everyS)}`;
     const kept = `${raw(group.keptS)} ${group.ranS === undefined ? '' : raw(group.ranS)}`;
@@ -119,22 +119,39 @@ class Keys {
 const step = (s: number): number =>
   Math.sign(s) * Math.floor(Math.log1p(Math.abs(s) / (LEAST_S / TOLERANCE)) / TOLERANCE);
 
-const textOf = ({ atS, weight }: Distribution): string => `${atS.join()} ${weight.join()}`;
+/** Numbers of distributions, the same for equal content. Content is read once for each record. */
+class Numbers {
+  readonly #known = new Map<Distribution, number>();
+  readonly #bySum = new Map<number, Distribution[]>();
+  #count = 0;
 
-/** Numbers of equal content. Content is read once for each record. */
-class Numbers<Of extends object> {
-  readonly #known = new Map<Of, number>();
-  readonly #byText = new Map<string, number>();
-
-  of(record: Of, textOf: (record: Of) => string): number {
+  of(record: Distribution): number {
     let number = this.#known.get(record);
     if (number !== undefined) return number;
-    const text = textOf(record);
-    number = this.#byText.get(text) ?? this.#byText.size;
-    this.#byText.set(text, number);
+    const sum = weighedSum(record);
+    let alike = this.#bySum.get(sum);
+    if (alike === undefined) this.#bySum.set(sum, (alike = []));
+    const same = alike.find((other) => isEqual(other, record));
+    if (same === undefined) alike.push(record);
+    number = same === undefined ? this.#count++ : (this.#known.get(same) ?? -1);
     this.#known.set(record, number);
     return number;
   }
+}
+
+/** Equal for equal distributions, and seldom for others. */
+function weighedSum({ atS, weight }: Distribution): number {
+  let sum = 0;
+  for (let i = 0; i < atS.length; i++) sum += (i + 1) * (atS[i] ?? 0) * (1 + (weight[i] ?? 0));
+  return sum;
+}
+
+function isEqual(a: Distribution, b: Distribution): boolean {
+  return (
+    a.atS.length === b.atS.length &&
+    a.atS.every((s, i) => s === b.atS[i]) &&
+    a.weight.every((w, i) => w === b.weight[i])
+  );
 }
 
 /** Tasks of a class that are not given to a start yet. */

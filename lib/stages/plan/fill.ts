@@ -316,10 +316,12 @@ function makeRoomFor(filling: Filling, choice: Choice, count: number, giving: Gi
 
 function mayStop(filling: Filling, kill: Kill, index: number): boolean {
   if ((filling.kills[index] ?? 0) + 1 > kill.atMost) return false;
-  return kill.use.row.every((row, i) => {
-    const gives = kill.use.coefficient[i] ?? 0;
-    return gives >= 0 || (filling.free[row] ?? 0) + gives >= -EPS;
-  });
+  const { row, coefficient } = kill.use;
+  for (let i = 0; i < row.length; i++) {
+    const gives = coefficient[i] ?? 0;
+    if (gives < 0 && (filling.free[row[i] ?? 0] ?? 0) + gives < -EPS) return false;
+  }
+  return true;
 }
 
 /** Stops units of a kill, or (less than 0) lets them run on. */

@@ -10,13 +10,13 @@ import type { Turning } from '../../policy/turns/by-job.ts';
 import { turnsOf, type Turns } from '../../policy/turns/turns.ts';
 import { allotmentOf } from './allotment.ts';
 import { Filling, fillInTurn } from './fill.ts';
-import { UNGUARDED } from './options.ts';
+import { IN_ORDER } from './options.ts';
 import { nowAlone, problemOf, type Problem } from './problem.ts';
 
 export const inTurnPlan =
   (turning: Turning): PlanPolicy<unknown> =>
   (input: PlanInput) => {
-    const problem = problemOf(nowAlone(input), UNGUARDED);
+    const problem = problemOf(nowAlone(input), IN_ORDER);
     const turns = turnsOf(input, turning(input));
     const selection = filled(problem, turns).selection();
     const allotment = allotmentOf(problem, selection, unsolved(selection.objectiveUsd));

@@ -9,7 +9,7 @@ import type { PlanInput, PlanPolicy } from '../../policy/contracts.ts';
 import { workOfJobs } from '../../policy/job-work.ts';
 import { allotmentOf } from './allotment.ts';
 import { fill } from './fill.ts';
-import { UNGUARDED } from './options.ts';
+import { IN_ORDER } from './options.ts';
 import { nowAlone, problemOf, type Problem } from './problem.ts';
 
 /** The lowest comes first; ties by submission. */
@@ -24,7 +24,7 @@ export const shortestLeft: JobRank = ({ leftS }) => leftS;
 export const jobOrderPlan =
   (rank: JobRank): PlanPolicy<unknown> =>
   (input: PlanInput) => {
-    const problem = problemOf(nowAlone(input), UNGUARDED);
+    const problem = problemOf(nowAlone(input), IN_ORDER);
     const selection = fill(problem, byJob(problem, input, rank), { preemptFor: 'nobody' });
     return Promise.resolve(allotmentOf(problem, selection, unsolved(selection.objectiveUsd)));
   };

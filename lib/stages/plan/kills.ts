@@ -11,7 +11,7 @@
 import { stageKey } from '../../domain/job.ts';
 import type { InstanceView } from '../../domain/snapshot.ts';
 import { vector } from '../../domain/resources.ts';
-import { QUOTA, roomOf, type Capacity } from './supply.ts';
+import { QUOTA, roomOf, type Capacity, type Room } from './supply.ts';
 import { EPSILON_USD, preemptOptions, type Preemptible } from './preempt.ts';
 import type { Draw, Partition, RowUse } from './strl/supply.ts';
 import type { AttemptId } from '../../kernel/ids.ts';
@@ -38,6 +38,12 @@ export interface Kills {
   /** Counts of attempts that more than one kill could stop. */
   readonly partitions: readonly Partition[];
 }
+
+/** Of idle instances alone, for a plan that stops nothing that runs. O(instances). */
+export const releasesOf = (capacity: Capacity): Kills => ({
+  kills: [...capacity.rooms.values()].flatMap((room) => idleKill(room, capacity.slots)),
+  partitions: [],
+});
 
 /** O(preemptible attempts), sorted by equivalence class. */
 export function killsOf(capacity: Capacity): Kills {
@@ -94,12 +100,8 @@ function gangKills(all: readonly Preemptible[]): readonly KillDraft[] {
 function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>): readonly KillDraft[] {
   const kills: KillDraft[] = [];
   const preemptible = capacity.preemptible();
-  for (const [pool, room] of capacity.rooms) {
-    const empty = room.views().filter((view) => view.attempts.length === 0);
-    const first = empty[0];
-    if (first !== undefined) {
-      kills.push(giveUp(first, [], { id: `release_${pool}`, slots: capacity.slots, atMost: empty.length, counter }));
-    }
+  for (const room of capacity.rooms.values()) {
+    kills.push(...idleKill(room, capacity.slots));
     for (const view of room.views()) {
       const stopped = (preemptible.get(view.instance.id) ?? []).filter((p) => !p.running.stage.gang);
       if (view.attempts.length === 0 || stopped.length < view.attempts.length) continue;
@@ -107,6 +109,13 @@ function instanceKills(capacity: Capacity, counter: ReadonlyMap<string, string>)
     }
   }
   return kills;
+}
+
+function idleKill(room: Room, slots: number): readonly KillDraft[] {
+  const empty = room.views().filter((view) => view.attempts.length === 0);
+  const first = empty[0];
+  if (first === undefined) return [];
+  return [giveUp(first, [], { id: `release_${first.pool.id}`, slots, atMost: empty.length, counter: new Map() })];
 }
 
 interface GiveUp {

@@ -65,10 +65,16 @@ export interface StartRules {
   readonly guardsDeadlines: boolean;
   /** The deadline program decides between spot, on-demand and waiting, where it applies (deadline-choice.ts). */
   readonly asksProgram: boolean;
+  /**
+   * The plan has an order of its own and stops nothing that runs: only idle instances are given back for it, and short
+   * jobs count no more than others.
+   */
+  readonly hasOrder: boolean;
 }
-export const GUARDED: StartRules = { guardsDeadlines: true, asksProgram: false };
-export const UNGUARDED: StartRules = { guardsDeadlines: false, asksProgram: false };
-export const BY_PROGRAM: StartRules = { guardsDeadlines: true, asksProgram: true };
+export const GUARDED: StartRules = { guardsDeadlines: true, asksProgram: false, hasOrder: false };
+export const UNGUARDED: StartRules = { guardsDeadlines: false, asksProgram: false, hasOrder: false };
+export const IN_ORDER: StartRules = { guardsDeadlines: false, asksProgram: false, hasOrder: true };
+export const BY_PROGRAM: StartRules = { guardsDeadlines: true, asksProgram: true, hasOrder: false };
 
 /** Facts that all groups of a cycle share. */
 export interface OptionContext {

@@ -11,8 +11,8 @@ import { countFits, vector, milliCpuIn } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Move, PlanInput } from '../../policy/contracts.ts';
-import { QUOTA, budgetOf, capacityOf, fittings, roomOf, type Capacity, type Fitting, type Room } from './supply.ts';
-import { killsOf, type Kill, type Kills } from './kills.ts';
+import { QUOTA, budgetOf, capacityOf, fittings, type Capacity, type Fitting, type Room } from './supply.ts';
+import { killsOf, releasesOf, type Kill, type Kills } from './kills.ts';
 import {
   GUARDED,
   optionContext,
@@ -21,6 +21,7 @@ import {
   type PlannedOption,
   type StartRules,
 } from './options.ts';
+import { CommonDraws } from './common-draws.ts';
 import { fairSharesOf, NO_SHARES, type FairShares } from './fair-shares.ts';
 import { shortJobsFirst } from '../../policy/short-jobs.ts';
 import { slotsUntilFree } from './preempt.ts';
@@ -103,7 +104,7 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
   const options = groups.map((group) => startOptions(group, context));
   const over = overBudgets(context, groups, options);
   const lacksRoom = mayLackRoom(groups, options, { capacity, context });
-  const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? killsOf(capacity) : NO_KILLS;
+  const { kills: killDrafts, partitions: killPartitions } = lacksRoom ? stopsUnder(rules)(capacity) : NO_KILLS;
 
   const partitions: Partition[] = [capacity.quota, ...roomsAsked(capacity, lacksRoom ? null : options)];
   for (const [job, left] of context.leftUsd) {
@@ -130,7 +131,8 @@ export function problemOf(input: PlanInput, rules: StartRules = GUARDED): Proble
     context,
     rows,
     shares,
-    priority: lacksRoom && input.config.shortJobsFirst ? shortJobsFirst(input) : null,
+    common: new CommonDraws(),
+    priority: lacksRoom && input.config.shortJobsFirst && !rules.hasOrder ? shortJobsFirst(input) : null,
     quotaMilliCpu: capacity.headroomMilliCpu + returnable,
   };
   const choices: Choice[] = [];
@@ -155,6 +157,7 @@ function roomsAsked(capacity: Capacity, options: readonly (readonly PlannedOptio
 }
 
 const NO_KILLS: Kills = { kills: [], partitions: [] };
+const stopsUnder = ({ hasOrder }: StartRules): ((capacity: Capacity) => Kills) => (hasOrder ? releasesOf : killsOf);
 
 /**
  * True if some work may find no room: all waiting work, each group at its largest option, in whole machines, against
@@ -243,6 +246,7 @@ interface Build {
   readonly context: OptionContext;
   readonly rows: SupplyRows;
   readonly shares: FairShares;
+  readonly common: CommonDraws;
   /** Factor on what a task of a group brings; null: 1 for all. */
   readonly priority: ((group: PendingGroup) => number) | null;
   /** Most vCPUs that new instances could have now, with all releasable capacity returned, mCPU. */
@@ -328,7 +332,8 @@ function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { cap
 }
 
 function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
-  const { capacity, context, rows } = build;
+  const { capacity, common, context, rows } = build;
+  const need = common.need(group.need);
   const { pool, option, slots } = planned;
   const { share, roomShare, newShare } = option.offer;
   // In room that is paid anyway a task costs others nothing, but its job bears its share.
@@ -338,17 +343,17 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
   const members: ChoiceMember[] = [];
   const add = (name: ChoiceMember['name'], atMost: number, draw: Draw): void => {
     if (atMost < 1) return;
-    const budget: Draw = { partition: budgetOf(group.job), perUnit: [option.costUsd * borne[name]] };
-    const draws = [draw, ...(isLimited ? [budget] : []), ...shared];
+    const budget = (): Draw => ({ partition: budgetOf(group.job), perUnit: [option.costUsd * borne[name]] });
+    const draws = [draw, ...(isLimited ? [budget()] : []), ...shared];
     const use = rows.use(draws, option.slot, option.slot + slots);
     members.push({ name, use, atMost: Math.min(group.count, atMost) });
   };
   const room = capacity.rooms.get(pool.id);
   if (room !== undefined) {
-    const fit = option.slot === 0 ? build.fitting(group.need, room, group.count) : group.count;
-    add('room', fit, { partition: roomOf(pool.id), perUnit: vector(group.need) });
+    const fit = option.slot === 0 ? build.fitting(need, room, group.count) : group.count;
+    add('room', fit, common.ofRoom(pool, need));
   }
-  const perMachine = countFits(group.need, pool.type.capacity);
+  const perMachine = countFits(need, pool.type.capacity);
   const machineMilliCpu = milliCpuOf(pool);
   const view = context.pools.get(pool.id);
   const buyable = planned.roomOnly !== true && (option.slot > 0 || (view?.open === true && view.quote !== null));
@@ -359,7 +364,7 @@ function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): C
     // Live instances are room, in every slot.
     const there = view?.reservedLeft ?? Infinity;
     const machines = Math.min(there, Math.floor(Math.min(within, atOnce) / machineMilliCpu + 1e-9));
-    add('new', machines * perMachine, { partition: QUOTA, perUnit: [machineMilliCpu / Math.min(perMachine, 1e6)] });
+    add('new', machines * perMachine, common.ofQuota(machineMilliCpu / Math.min(perMachine, 1e6)));
   }
   return members;
 }

@@ -24,7 +24,6 @@ import {
   countFits,
   dominantShare,
   plusResources,
-  vector,
   type Resources,
 } from '../../domain/resources.ts';
 import { instanceParts, type InstanceView, limitOf, type RunningTask } from '../../domain/snapshot.ts';
@@ -166,7 +165,10 @@ function roomPartition(pool: PoolId, views: readonly InstanceView[], input: Plan
   return { id: roomOf(pool), renewable: true, kinds: RESOURCE_KINDS, capacity };
 }
 
-/** Number of tasks that fit on a room's instances one by one, with preemptible work counted as free; at most `most`. */
+/**
+ * Number of tasks that fit on a room's instances one by one, with preemptible work counted as free; at most `most`.
+ * Answers are kept for each `need` object.
+ */
 export type Fitting = (need: Resources, room: Room, most: number) => number;
 
 /**
@@ -175,13 +177,12 @@ export type Fitting = (need: Resources, room: Room, most: number) => number;
  * are scanned, once for each distinct need.
  */
 export function fittings(): Fitting {
-  const known = new Map<Room, Map<string, Fits>>();
+  const known = new Map<Room, Map<Resources, Fits>>();
   return (need, room, most) => {
     let of = known.get(room);
-    if (of === undefined) known.set(room, (of = new Map<string, Fits>()));
-    const key = vector(need).join();
-    let counted = of.get(key);
-    if (counted === undefined) of.set(key, (counted = { beside: { fit: 0, seen: 0 }, instead: { fit: 0, seen: 0 } }));
+    if (of === undefined) known.set(room, (of = new Map<Resources, Fits>()));
+    let counted = of.get(need);
+    if (counted === undefined) of.set(need, (counted = { beside: { fit: 0, seen: 0 }, instead: { fit: 0, seen: 0 } }));
     const { beside, instead } = counted;
     while (beside.fit < most && beside.seen < room.count) beside.fit += countFits(need, room.free(beside.seen++));
     if (beside.fit >= most) return most;

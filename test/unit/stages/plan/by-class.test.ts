@@ -60,6 +60,27 @@ describe('a plan by classes', () => {
     expect(await asked({ ...input, snapshot: { ...input.snapshot, jobs } })).toEqual([1, 2]);
   });
 
+  it('tells running times apart by their content', async () => {
+    const input = alike([1, 2]);
+    const [first] = input.forecasts.runtime.values();
+    if (first === undefined) throw new Error('the group has a forecast');
+    const of = (weight: readonly number[]) =>
+      asked({
+        ...input,
+        forecasts: {
+          ...input.forecasts,
+          runtime: new Map([
+            ['j0/main', { ...first, runtime: { atS: [10, 20], weight: [0.5, 0.5] } }],
+            ['j1/main', { ...first, runtime: { atS: [10, 20], weight } }],
+          ]),
+        },
+      });
+    expect(await of([0.5, 0.5])).toEqual([3]);
+    expect(await of([0.4, 0.6])).toEqual([1, 2]);
+    // The same weighed sum: 10 x 1.5 + 40 x 1.5.
+    expect(await of([0.9, 0.4])).toEqual([1, 2]);
+  });
+
   it('starts each task of each group once, and names its own group in each option', async () => {
     const { starts } = await byClass(greedyPlan)(alike([1, 2, 3]), null);
     const counts = Map.groupBy(starts, (s) => s.option.group);

@@ -62,7 +62,7 @@ describe('a plan by classes', () => {
 
   it('tells running times apart by their content', async () => {
     const input = alike([1, 2]);
-    const [first] = input.forecasts.runtime.values();
+    const first = input.forecasts.runtime.get('j0/main');
     if (first === undefined) throw new Error('the group has a forecast');
     const of = (weight: readonly number[]) =>
       asked({
@@ -77,7 +77,7 @@ describe('a plan by classes', () => {
       });
     expect(await of([0.5, 0.5])).toEqual([3]);
     expect(await of([0.4, 0.6])).toEqual([1, 2]);
-    // The same weighed sum: 10 x 1.5 + 40 x 1.5.
+    // Their weighed sums are equal: 10 x 1.5 + 40 x 1.5 = 10 x 1.9 + 40 x 1.4.
     expect(await of([0.9, 0.4])).toEqual([1, 2]);
   });
 

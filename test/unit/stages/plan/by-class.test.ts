@@ -34,6 +34,11 @@ function alike(
   };
 }
 
+const tenOrTwenty = (weight: readonly number[]) => ({
+  atS: Float64Array.of(10, 20),
+  weight: Float64Array.from(weight),
+});
+
 /** Counts of the groups that a plan is asked about. */
 async function asked(input: PlanInput): Promise<readonly number[]> {
   let counts: readonly number[] = [];
@@ -70,8 +75,8 @@ describe('a plan by classes', () => {
         forecasts: {
           ...input.forecasts,
           runtime: new Map([
-            ['j0/main', { ...first, runtime: { atS: [10, 20], weight: [0.5, 0.5] } }],
-            ['j1/main', { ...first, runtime: { atS: [10, 20], weight } }],
+            ['j0/main', { ...first, runtime: tenOrTwenty([0.5, 0.5]) }],
+            ['j1/main', { ...first, runtime: tenOrTwenty(weight) }],
           ]),
         },
       });

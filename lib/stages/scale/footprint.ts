@@ -4,6 +4,7 @@ import type { Offer } from '../../domain/forecast.ts';
 import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
+import { correlationPenalty, type PoolHeld } from '../../policy/footprint/correlation-penalty.ts';
 
 /**
  * Capacity held and being bought, by spot pool: the A of Tributary 2.2.2, in vCPUs (its resc). Also per job, for the
@@ -16,7 +17,6 @@ export class Footprint {
   readonly #byId = new Map<string, Pool>();
   readonly #ofJob = new Map<JobId, Map<string, number>>();
   readonly #wantedByJob = new Map<JobId, number>();
-  #total = 0;
 
   constructor(input: AcquireInput) {
     this.#market = input.forecasts.market;
@@ -41,21 +41,20 @@ export class Footprint {
   }
 
   /**
-   * Tributary eq. 2.6: lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2
-   * resc(A)), were `vcpus` bought in `pool`. Added to the probability of losing it; 0 for non-interruptible capacity.
-   * O(pools held).
+   * Tributary eq. 2.6, were `vcpus` bought in `pool`. Added to the probability of losing it; 0 for non-interruptible
+   * capacity. O(pools held).
    */
   correlationPenalty(pool: Pool, vcpus: number): number {
     if (pool.option !== 'spot' || this.#gamma === 0) return 0;
-    const total = this.#total + vcpus;
-    if (!(total > 0)) return 0;
     const key = this.#byId.get(pool.id);
     const own = (key === undefined ? 0 : (this.#held.get(key) ?? 0)) + vcpus;
-    let sum = own / total;
-    for (const [other, held] of this.#held) {
-      if (other.id !== pool.id) sum += (this.#market.correlation(pool, other) * (own + held)) / (2 * total);
+    return correlationPenalty(own, this.#othersThan(pool), this.#gamma);
+  }
+
+  *#othersThan(pool: Pool): Iterable<PoolHeld> {
+    for (const [other, units] of this.#held) {
+      if (other.id !== pool.id) yield { units, correlation: this.#market.correlation(pool, other) };
     }
-    return this.#gamma * sum;
   }
 
   /**
@@ -78,7 +77,6 @@ export class Footprint {
     const known = this.#byId.get(pool.id) ?? pool;
     this.#byId.set(pool.id, known);
     this.#held.set(known, (this.#held.get(known) ?? 0) + vcpus);
-    this.#total += vcpus;
   }
 
   #want(job: JobId, vcpus: number): void {

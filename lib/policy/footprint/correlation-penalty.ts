@@ -11,8 +11,8 @@ export interface PoolHeld {
 }
 
 /**
- * lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2 resc(A)): what is added to
- * the probability of losing allocations of pool i. `own`: resc_i. A pool correlates with itself by 1. O(others).
+ * lambda_i = gamma x sum over the pools l of the footprint of rho(i, l) (resc_i + resc_l) / (2 resc(A)): what is added
+ * to the probability of losing allocations of pool i. `own`: resc_i. A pool correlates with itself by 1. O(others).
  */
 export function correlationPenalty(own: number, others: Iterable<PoolHeld>, gamma: number): number {
   let total = own;

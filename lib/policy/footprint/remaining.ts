@@ -1,7 +1,7 @@
 /**
  * What remains of a footprint after interruptions (Tributary, section 2.2.2). The paper enumerates all subsets of
- * allocations. Here the answer is exact and in polynomial time: in one pool a price that passes a bid passes every lower
- * one (eqs. 2.4, 2.5), so that m allocations have m + 1 outcomes, and pools are independent, so that their
+ * allocations. Here the answer is exact and in polynomial time: in one pool a price that passes a bid passes every
+ * lower one (eqs. 2.4, 2.5), so that m allocations have m + 1 outcomes, and pools are independent, so that their
  * distributions convolve.
  */
 

@@ -42,14 +42,14 @@ export function remainingOf(chains: readonly Chain[], lambda: (chain: number) =>
 
 const mostOf = (outcomes: readonly Outcome[]): number => outcomes.reduce((most, { units }) => Math.max(most, units), 0);
 
-interface Outcome {
+export interface Outcome {
   /** Units that remain. */
   readonly units: number;
   readonly p: number;
 }
 
 /** Lost are the first j parts, for j = 0 .. all: P = pLost[j] - pLost[j + 1] (the product of eq. 2.7). O(parts). */
-function outcomesOf(chain: Chain, lambda: number): Outcome[] {
+export function outcomesOf(chain: Chain, lambda: number): Outcome[] {
   const outcomes: Outcome[] = [];
   let units = chain.reduce((sum, part) => sum + part.units, 0);
   let before = 1;

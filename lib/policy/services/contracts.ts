@@ -1,0 +1,60 @@
+/**
+ * Contracts of the stages that decide for a service: how much load is to come (`scaling`), and which instances serve it
+ * (`footprint`). All are pure: the same context gives the same answer.
+ */
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
+import type { Bid, Pool, PoolView } from '../../domain/pool.ts';
+import type { InstanceId, PoolId } from '../../kernel/ids.ts';
+import type { EpochMs } from '../../kernel/units.ts';
+
+/** Load of a service as its monitor measured it. */
+export interface LoadSeries {
+  /** Length of a monitoring period, seconds. */
+  readonly periodS: number;
+  /** Requests per second of each period, oldest first, the last one just over; NaN where nothing was measured. */
+  readonly rps: readonly number[];
+}
+
+/** Requests per second to be ready for in the next period; null where the series says nothing. */
+export type ScalingPolicy = (load: LoadSeries) => number | null;
+
+/** An instance that serves, or is to. */
+export interface HeldInstance {
+  readonly id: InstanceId;
+  readonly pool: Pool;
+  readonly bid: Bid;
+  /** Null: requested, not launched yet. */
+  readonly launchedMs: EpochMs | null;
+}
+
+/** What a service needs of its footprint, in vCPUs. */
+export interface ServiceDemand {
+  /** Share of requests in time with so many vCPUs, in [0, 1]; never falls (Tributary, section 2.2: v). */
+  readonly utility: (vcpus: number) => number;
+  /** Share of requests that are to be in time, in (0, 1). */
+  readonly target: number;
+}
+
+export interface FootprintContext {
+  readonly nowMs: EpochMs;
+  readonly config: Pick<SchedulerConfig, 'billing' | 'refundRule' | 'correlationPenalty' | 'startDelayMeanS'>;
+  readonly market: MarketForecast;
+  readonly pools: readonly PoolView[];
+  /** Live instances, without those that the market is taking. */
+  readonly held: readonly HeldInstance[];
+  readonly demand: ServiceDemand;
+}
+
+export interface FootprintChange {
+  readonly buy: readonly {
+    readonly pool: PoolId;
+    readonly bid: Bid;
+    /** Instances, >= 1. */
+    readonly count: number;
+    readonly reason: string;
+  }[];
+  readonly release: readonly { readonly instance: InstanceId; readonly reason: string }[];
+}
+
+export type FootprintPolicy = (context: FootprintContext) => FootprintChange;

@@ -16,7 +16,7 @@ import type { WorkingState } from '../state/working-state.ts';
  * because its median stretch in the eight series of 2022 is 30 minutes (spot-availability-2022-2023,
  * availability/1-node), and asking is free.
  */
-const BACK_OFF_S = 300;
+export const BACK_OFF_S = 300;
 
 /**
  * Life of a quota's bound. Quotas are raised on request, within hours or days; each try of a gang that does not fit

@@ -2,11 +2,12 @@
 import { compareText } from '../../kernel/compare.ts';
 import { raw, seconds } from '../../kernel/units.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
-import { capUsd, vcpusOf, type Bid, type Pool } from '../../domain/pool.ts';
+import { capUsd, type Bid, type Pool } from '../../domain/pool.ts';
 import { correlationPenalty } from '../../policy/footprint/correlation-penalty.ts';
 import { FootprintValue, type PoolChain } from '../../policy/footprint/footprint-value.ts';
 import type { Part } from '../../policy/footprint/remaining.ts';
 import type { FootprintContext, HeldInstance } from '../../policy/services/contracts.ts';
+import { unitsOf } from './units.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -15,9 +16,6 @@ export function windowLeftMs({ pool, launchedMs }: HeldInstance, { nowMs, config
   if (config.refundRule === 'none' || pool.option !== 'spot') return Infinity;
   return launchedMs === null ? HOUR_MS : raw(launchedMs) + HOUR_MS - raw(nowMs);
 }
-
-/** Whole vCPUs of an instance. */
-export const unitsOf = (pool: Pool): number => Math.floor(vcpusOf(pool));
 
 /** Worth of a footprint: shares of requests in time, in expectation. */
 export interface Worth {

@@ -14,7 +14,8 @@ import type {
   FootprintPolicy,
   HeldInstance,
 } from '../../policy/services/contracts.ts';
-import { Holdings, unitsOf, windowLeftMs, type Worth } from './holdings.ts';
+import { Holdings, windowLeftMs, type Worth } from './holdings.ts';
+import { firstWhere, leastUnits, unitsOf } from './units.ts';
 
 const HOUR_S = 3600;
 const HOUR_MS = HOUR_S * 1000;
@@ -164,28 +165,8 @@ function bestOf(candidates: readonly Candidate[], score: (of: Candidate) => numb
   return best;
 }
 
-/** Most vCPUs of one service: a target that these do not reach cannot be reached. */
-const MOST_UNITS = 1_000_000;
-
-/** Fewest vCPUs, all of them sure, that reach the target; null: none do. */
-function leastUnits(utility: (units: number) => number, target: number): number | null {
-  if (utility(MOST_UNITS) < target) return null;
-  return firstWhere(MOST_UNITS, (units) => utility(units) >= target);
-}
-
 /** vCPUs that are missing, were they never lost (M of section 2.2.3). */
 const missingUnits = (worth: Worth, target: number, most: number): number =>
   firstWhere(most, (units) => worth.beside(units) >= target);
-
-/** The least number up to `most` for which the test holds, if it holds for all larger ones. */
-function firstWhere(most: number, holds: (n: number) => boolean): number {
-  let [low, high] = [0, most];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
 
 const shareText = (share: number): string => `${(share * 100).toFixed(1)} %`;

@@ -1,0 +1,25 @@
+/** Resources of a service, in whole vCPUs. */
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
+
+/** Whole vCPUs of an instance. */
+export const unitsOf = (pool: Pool): number => Math.floor(vcpusOf(pool));
+
+/** Most vCPUs of one service: a target that these do not reach cannot be reached. */
+const MOST_UNITS = 1_000_000;
+
+/** Fewest vCPUs, all of them sure, that reach the target; null: none do. */
+export function leastUnits(utility: (units: number) => number, target: number): number | null {
+  if (utility(MOST_UNITS) < target) return null;
+  return firstWhere(MOST_UNITS, (units) => utility(units) >= target);
+}
+
+/** The least number up to `most` for which the test holds, if it holds for all larger ones. */
+export function firstWhere(most: number, holds: (n: number) => boolean): number {
+  let [low, high] = [0, most];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -24,5 +24,9 @@ export function expectedCostUsd(
   const fullUsd = usdPerHour * leftH;
   if (pLost >= 1) return 0;
   if (refundRule === 'first-hour') return (1 - pLost) * fullUsd;
-  return pLost < 1e-9 ? fullUsd : (fullUsd * pLost) / -Math.log1p(-pLost);
+  return fullUsd * expectedShare(pLost);
 }
+
+/** Share of a time that is over before a loss, in expectation, at a constant hazard that loses `pLost` within it. */
+export const expectedShare = (pLost: number): number =>
+  pLost < 1e-9 ? 1 : pLost >= 1 ? 0 : pLost / -Math.log1p(-pLost);

@@ -5,22 +5,20 @@
  */
 import { compareText } from '../../kernel/compare.ts';
 import { instanceId } from '../../kernel/ids.ts';
-import { msBetween, raw, usdPerHour } from '../../kernel/units.ts';
-import { capUsd, onDemandUsdOf, rateText, type Bid, type Pool } from '../../domain/pool.ts';
-import { expectedCostUsd } from '../../policy/footprint/expected-cost.ts';
+import { msBetween, usdPerHour } from '../../kernel/units.ts';
+import { capUsd, rateText, type Pool } from '../../domain/pool.ts';
 import type {
   FootprintChange,
   FootprintContext,
   FootprintPolicy,
   HeldInstance,
 } from '../../policy/services/contracts.ts';
+import { candidatesOf, type Candidate } from './candidates.ts';
 import { Holdings, windowLeftMs, type Worth } from './holdings.ts';
 import { firstWhere, leastUnits, unitsOf } from './units.ts';
 
 const HOUR_S = 3600;
 const HOUR_MS = HOUR_S * 1000;
-/** Bids above the price, US dollars per hour (section 2.2.3: 0.0001 to 0.2). */
-const BIDS_ABOVE = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2];
 /** A step of a purchase has a sixteenth of what is missing, at least an instance: so many steps reach any target. */
 const PARTS = 16;
 const MOST_STEPS = 128;
@@ -28,6 +26,8 @@ const MOST_STEPS = 128;
 const MOST_RELEASED = 64;
 /** Gains of utility below this are rounding. */
 const EPS = 1e-9;
+/** Difference of scores below which bids count as equal. */
+const NEARLY_EQUAL = 0.03;
 /** Cost of what is free, US dollars: gains per dollar then compare. */
 const LEAST_USD = 1e-6;
 
@@ -91,39 +91,12 @@ function isLikelyFree(held: HeldInstance, holdings: Holdings, context: Footprint
   return furtherMs < leftMs / 2;
 }
 
-interface Candidate {
-  readonly pool: Pool;
-  readonly bid: Bid;
-  /** US dollars per hour of an instance. */
-  readonly priceUsd: number;
-  /** Of an instance, until the end of its window. */
-  readonly costUsd: number;
-  readonly pLost: number;
-}
-
-/** Spot pools that sell below the on-demand price, at each bid; no bid is above that price. */
-function candidatesOf(holdings: Holdings, { pools, config }: FootprintContext): readonly Candidate[] {
-  return pools.flatMap(({ pool, quote, open }) => {
-    if (pool.option !== 'spot' || !open || quote === null || unitsOf(pool) < 1) return [];
-    const priceUsd = raw(quote);
-    const most = onDemandUsdOf(pool);
-    const bids = new Set(BIDS_ABOVE.map((above) => Math.min(most, priceUsd + above)));
-    return [...bids].flatMap((bidUsd): Candidate[] => {
-      if (bidUsd <= priceUsd) return [];
-      const bid = usdPerHour(bidUsd);
-      const pLost = holdings.pLost(pool, bid, HOUR_S);
-      const costUsd = expectedCostUsd({ usdPerHour: priceUsd, leftH: 1, pLost }, config);
-      return [{ pool, bid, priceUsd, costUsd, pLost }];
-    });
-  });
-}
-
 /** Section 2.2.3: the candidate with the most utility gained per dollar, until the target is met. */
 function scaleOut(holdings: Holdings, context: FootprintContext): FootprintChange['buy'] {
   const { target, utility } = context.demand;
   const needed = leastUnits(utility, target);
   if (needed === null) return [];
-  const candidates = candidatesOf(holdings, context);
+  const candidates = candidatesOf(context, (pool, bid) => holdings.pLost(pool, bid, HOUR_S));
   const bought = new Map<Candidate, number>();
   const stepOf = (missing: number, pool: Pool): number => Math.max(1, Math.ceil(missing / unitsOf(pool) / PARTS));
   const most = candidates.reduce((units, { pool }) => Math.max(units, unitsOf(pool) * stepOf(needed, pool)), needed);
@@ -153,16 +126,19 @@ function scaleOut(holdings: Holdings, context: FootprintContext): FootprintChang
 const news = ({ pool, bid }: Candidate, count: number): readonly HeldInstance[] =>
   Array.from({ length: count }, () => ({ id: instanceId('i-new'), pool, bid, launchedMs: null }));
 
-/** The candidate with the highest score above 0; the first of equal ones. */
+/**
+ * The candidate with the highest score above 0. By eqs. 2.2 and 2.3 a risky bid costs less and is worth less by the
+ * same factor, so that bids of a pool hardly differ; the paper prefers those that are likely to be free. Of nearly
+ * equal ones this is the riskiest, then the first.
+ */
 function bestOf(candidates: readonly Candidate[], score: (of: Candidate) => number): Candidate | null {
-  let best: Candidate | null = null;
-  let most = 0;
-  for (const candidate of candidates) {
-    const of = score(candidate);
-    if (of <= most) continue;
-    [best, most] = [candidate, of];
-  }
-  return best;
+  const scores = candidates.map(score);
+  const most = scores.reduce((a, b) => Math.max(a, b), 0);
+  if (most <= 0) return null;
+  return candidates.reduce<Candidate | null>((best, of, i) => {
+    if ((scores[i] ?? 0) < most * (1 - NEARLY_EQUAL)) return best;
+    return best === null || of.pLost > best.pLost ? of : best;
+  }, null);
 }
 
 /** vCPUs that are missing, were they never lost (M of section 2.2.3). */

@@ -41,6 +41,8 @@ export interface FootprintContext {
   readonly config: Pick<SchedulerConfig, 'billing' | 'refundRule' | 'correlationPenalty' | 'startDelayMeanS'>;
   readonly market: MarketForecast;
   readonly pools: readonly PoolView[];
+  /** Prices of a spot pool of the last week, USD per hour, one per hour, the oldest first; empty: none are known. */
+  readonly hourlyUsd: (pool: Pool) => readonly number[];
   /** Live instances, without those that the market is taking. */
   readonly held: readonly HeldInstance[];
   readonly demand: ServiceDemand;

@@ -240,8 +240,8 @@ describeOnLocalStack(
             }
             return null;
           };
-          // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes all
-          // the same.
+          // On a busy machine somebody may have gone on listening: then the first try is hidden for the three minutes
+          // all the same.
           await until('a dead letter', letters, 270_000);
         } finally {
           await broken.mend();

@@ -23,6 +23,8 @@ export interface ServiceWorld {
   readonly market: Pick<Market, 'pools' | 'quote'>;
   readonly truth: Pick<CapacityTruth, 'launch' | 'interruption' | 'bill'>;
   readonly forecast: (now: EpochMs) => MarketForecast;
+  /** As in FootprintContext, at that time. */
+  readonly hourlyUsd: (pool: Pool, now: EpochMs) => readonly number[];
 }
 
 export interface ServicePlan {
@@ -186,6 +188,7 @@ class ServiceRun {
       nowMs: now,
       config: { ...config, startDelayMeanS: startS },
       market: world.forecast(now),
+      hourlyUsd: (pool) => world.hourlyUsd(pool, now),
       pools: world.market.pools().map((pool): PoolView => ({
         pool,
         quote: world.market.quote(pool.id, now),

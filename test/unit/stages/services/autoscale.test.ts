@@ -36,6 +36,7 @@ function contextOf(needed: number, held: readonly Pool[] = [], closed: readonly 
       open: !closed.includes(pool),
       closedReason: null,
     })),
+    hourlyUsd: () => [],
     held: held.map((pool, i) => ({ id: instanceId(`i-${i}`), pool, bid: 'uncapped', launchedMs: NOW })),
     demand: { utility: (vcpus) => Math.min(1, vcpus / needed), target: 0.95 },
   };

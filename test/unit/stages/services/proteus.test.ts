@@ -35,6 +35,7 @@ function contextOf(needed: number, held: readonly (readonly [Pool, ageS: number]
       open: true,
       closedReason: null,
     })),
+    hourlyUsd: () => [],
     held: held.map(([pool, ageS], i) => ({
       id: instanceId(`i-${i}`),
       pool,

@@ -50,6 +50,7 @@ function contextOf(
       open,
       closedReason: null,
     })),
+    hourlyUsd: () => [],
     held: [],
     demand: { utility: (vcpus) => Math.min(1, vcpus / needed), target: 0.95 },
     ...rest,

@@ -30,7 +30,7 @@ function inputOf(
   }: Partial<ServiceRunInput> & { readonly trace?: ReturnType<typeof zones> } = {},
 ): ServiceRunInput {
   return {
-    world: { market: replayMarket(trace), truth: capacityOf(trace, config), forecast: () => calm },
+    world: { market: replayMarket(trace), truth: capacityOf(trace, config), forecast: () => calm, hourlyUsd: () => [] },
     plan: { scaling: reactive, footprint, target: 0.95 },
     rules: TRIBUTARY_REQUESTS,
     config,

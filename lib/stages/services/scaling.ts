@@ -31,7 +31,7 @@ export const movingAverage: ScalingPolicy = (load) => {
 };
 
 /** The line through a sliding window (least squares), at the next period; never below 0. */
-export const throughWindow: ScalingPolicy = (load) => {
+export const linearRegressionPolicy: ScalingPolicy = (load) => {
   const window = lastPeriods(load, WINDOW_S);
   const points = window.flatMap((rps, at) => (isMeasured(rps) ? [[at, rps]] : []));
   if (points.length === 0) return null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { movingAverage, reactive, throughWindow } from '../../../../lib/stages/services/scaling.ts';
+import { movingAverage, reactive, linearRegressionPolicy } from '../../../../lib/stages/services/scaling.ts';
 
 const load = (...rps: readonly number[]) => ({ periodS: 60, rps });
 
@@ -16,17 +16,17 @@ describe('the load to be ready for', () => {
   });
 
   it('is on the line through the last ten minutes, never below 0 (linear regression)', () => {
-    expect(throughWindow(load(10, 20, 30))).toBeCloseTo(40, 9);
-    expect(throughWindow(load(30, 15, 0))).toBe(0);
-    expect(throughWindow(load(7))).toBe(7);
+    expect(linearRegressionPolicy(load(10, 20, 30))).toBeCloseTo(40, 9);
+    expect(linearRegressionPolicy(load(30, 15, 0))).toBe(0);
+    expect(linearRegressionPolicy(load(7))).toBe(7);
   });
 
   it('leaves out what was not measured, and is unknown without any measurement', () => {
     expect(reactive(load(20, NaN, 10))).toBe(20);
     expect(movingAverage(load(20, NaN, 10))).toBe(15);
     // The time between measurements counts: 20 at 0, 10 at 2, so 5 at 3.
-    expect(throughWindow(load(20, NaN, 10))).toBeCloseTo(5, 9);
-    for (const policy of [reactive, movingAverage, throughWindow]) {
+    expect(linearRegressionPolicy(load(20, NaN, 10))).toBeCloseTo(5, 9);
+    for (const policy of [reactive, movingAverage, linearRegressionPolicy]) {
       expect(policy(load())).toBeNull();
       expect(policy(load(NaN, NaN))).toBeNull();
     }

@@ -2,7 +2,7 @@
  * Expected utility of a footprint, and of the same with one pool's allocations changed: all candidates of a purchase
  * are weighed on one computation (Tributary, section 2.2.3, without the enumeration).
  */
-import { outcomesOf, type Chain, type Outcome } from './remaining.ts';
+import { convolved, outcomesOf, type Chain, type Outcome } from './remaining.ts';
 
 /** Allocations of one pool. */
 export interface PoolChain {
@@ -28,11 +28,7 @@ export class FootprintValue {
     let seen: Float64Array = Float64Array.of(1);
     outcomes.forEach((of, i) => {
       this.#before.push(seen);
-      const next = new Float64Array(seen.length + (all[i] ?? 0));
-      for (const { units, p } of of) {
-        for (let r = 0; r < seen.length; r++) next[r + units] = (next[r + units] ?? 0) + p * (seen[r] ?? 0);
-      }
-      seen = next;
+      seen = convolved(seen, of, all[i] ?? 0);
     });
     this.#after = new Array<Float64Array>(pools.length + 1);
     let later = Float64Array.from({ length: seen.length + mostMore }, (_, units) => utility(units));

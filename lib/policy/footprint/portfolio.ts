@@ -24,7 +24,7 @@ export function portfolio(
     gains.map((gain, i) => gain - (risk[i] ?? []).reduce((sum, of, j) => sum + of * (w[j] ?? 0), 0));
   // Gershgorin: no eigenvalue is above the largest sum of a row. Without risk any step leads to the best pool.
   const curvature = most(risk.map((row) => row.reduce((sum, of) => sum + Math.abs(of), 0)));
-  const step = 1 / Math.max(curvature, 1e-3 * most(gains.map(Math.abs)), Number.MIN_VALUE * 2 ** 60);
+  const step = 1 / (Math.max(curvature, 1e-3 * most(gains.map(Math.abs))) || 1);
   let shares: readonly number[] = new Array<number>(n).fill(1 / n);
   let ahead = shares;
   let momentum = 1;

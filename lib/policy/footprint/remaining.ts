@@ -34,7 +34,7 @@ export function remainingOf(chains: readonly Chain[], lambda: (chain: number) =>
   // Small pools first: the distribution is short while it grows.
   pools.sort((a, b) => mostOf(a) - mostOf(b));
   let seen: Float64Array = Float64Array.of(1);
-  for (const outcomes of pools) seen = convolved(seen, outcomes);
+  for (const outcomes of pools) seen = convolved(seen, outcomes, mostOf(outcomes));
   const p = new Float64Array(chains.flat().reduce((sum, { units }) => sum + units, 1));
   p.set(seen, safe);
   return p;
@@ -54,7 +54,7 @@ export function outcomesOf(chain: Chain, lambda: number): Outcome[] {
   let units = chain.reduce((sum, part) => sum + part.units, 0);
   let before = 1;
   for (const part of chain) {
-    // Nothing is lost for a penalty that is not at risk at all.
+    // The penalty applies only to parts that can be lost.
     const pLost = part.pLost > 0 ? Math.min(before, Math.max(0, part.pLost + lambda)) : 0;
     if (before > pLost) outcomes.push({ units, p: before - pLost });
     units -= part.units;
@@ -65,8 +65,9 @@ export function outcomesOf(chain: Chain, lambda: number): Outcome[] {
   return outcomes;
 }
 
-function convolved(seen: Float64Array, outcomes: readonly Outcome[]): Float64Array {
-  const next = new Float64Array(seen.length + mostOf(outcomes));
+/** Distribution of the sum; `most`: the most units that the outcomes may have. */
+export function convolved(seen: Float64Array, outcomes: readonly Outcome[], most: number): Float64Array {
+  const next = new Float64Array(seen.length + most);
   for (const { units, p } of outcomes) {
     for (let r = 0; r < seen.length; r++) next[r + units] = (next[r + units] ?? 0) + p * (seen[r] ?? 0);
   }

@@ -38,7 +38,7 @@ export interface ServiceDemand {
 
 export interface FootprintContext {
   readonly nowMs: EpochMs;
-  readonly config: Pick<SchedulerConfig, 'billing' | 'refundRule' | 'correlationPenalty' | 'startDelayMeanS'>;
+  readonly config: Pick<SchedulerConfig, 'refundRule' | 'correlationPenalty' | 'startDelayMeanS'>;
   readonly market: MarketForecast;
   readonly pools: readonly PoolView[];
   /** Prices of a spot pool of the last week, USD per hour, one per hour, the oldest first; empty: none are known. */

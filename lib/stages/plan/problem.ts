@@ -7,7 +7,7 @@
 
 import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
-import { countFits, vector, milliCpuIn } from '../../domain/resources.ts';
+import { countFits, vector, milliCpuIn, type Resources } from '../../domain/resources.ts';
 import { milliCpuOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import { limitOf, type PendingGroup } from '../../domain/snapshot.ts';
 import type { Move, PlanInput } from '../../policy/contracts.ts';
@@ -289,8 +289,9 @@ export const usdText = (x: number): string => `$${x >= 1 || x === 0 ? x.toFixed(
 function choicesOf(group: PendingGroup, index: number, options: readonly PlannedOption[], build: Build): Choice[] {
   const made: Choice[] = [];
   const ofJob = build.priority?.(group) ?? 1;
+  const need = build.common.need(group.need);
   for (const planned of options) {
-    const members = membersOf(group, planned, build);
+    const members = membersOf(group, planned, need, build);
     const priority = ofJob === 1 ? 1 : ofJob * partOfSlots(planned, build);
     if (isGang(group)) {
       const room = members.reduce((sum, m) => sum + m.atMost, 0);
@@ -331,9 +332,9 @@ function savedUsd({ option, pool }: PlannedOption, { name }: ChoiceMember, { cap
   return (1 - ((1 - credit) * roomShare) / newShare) * option.costUsd;
 }
 
-function membersOf(group: PendingGroup, planned: PlannedOption, build: Build): ChoiceMember[] {
+/** `need`: that of the group, from `build.common`. */
+function membersOf(group: PendingGroup, planned: PlannedOption, need: Resources, build: Build): ChoiceMember[] {
   const { capacity, common, context, rows } = build;
-  const need = common.need(group.need);
   const { pool, option, slots } = planned;
   const { share, roomShare, newShare } = option.offer;
   // In room that is paid anyway a task costs others nothing, but its job bears its share.

@@ -5,9 +5,9 @@
  */
 import { compareText } from '../../kernel/compare.ts';
 import { raw } from '../../kernel/units.ts';
-import { onDemandUsdOf, type Pool, type PoolView } from '../../domain/pool.ts';
+import { onDemandUsdOf, usdPerHourOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import type { FootprintContext, FootprintPolicy, HeldInstance } from '../../policy/services/contracts.ts';
-import { leastUnits, unitsOf } from './units.ts';
+import { leastUnits, surplus, unitsHeld, unitsOf } from './units.ts';
 
 /** Pools of a purchase of so many vCPUs, one name for each instance. */
 type Chooser = (missing: number, offers: readonly Offered[], context: FootprintContext) => readonly Offered[];
@@ -23,8 +23,11 @@ const autoscale =
   (option: 'spot' | 'on-demand', choose: Chooser): FootprintPolicy =>
   (context) => {
     const needed = leastUnits(context.demand.utility, 1) ?? 0;
-    const has = context.held.reduce((sum, { pool }) => sum + unitsOf(pool), 0);
-    if (has >= needed) return { buy: [], release: surplus(has - needed, context) };
+    const has = unitsHeld(context.held);
+    if (has >= needed) {
+      const release = surplus(has - needed, dearestFirst(context), 'less is needed, and it is the dearest');
+      return { buy: [], release };
+    }
     const offers = context.pools.flatMap((view) => offered(view, option)).sort(byPrice);
     const chosen = Map.groupBy(choose(needed - has, offers, context), ({ pool }) => pool);
     const buy = [...chosen].map(([pool, of]) => ({
@@ -44,18 +47,11 @@ function offered({ pool, quote, open }: PoolView, option: 'spot' | 'on-demand'):
 
 const byPrice = (a: Offered, b: Offered): number => a.usd - b.usd || compareText(a.pool.id, b.pool.id);
 
-/** The dearest per vCPU, as far as they are too many. */
-function surplus(tooMany: number, { held, pools }: FootprintContext): ReturnType<FootprintPolicy>['release'] {
-  const price = new Map(pools.map(({ pool, quote }) => [pool.id, raw(quote ?? pool.onDemandUsdPerHour)]));
+/** By the price of a vCPU now. */
+function dearestFirst({ held, pools }: FootprintContext): readonly HeldInstance[] {
+  const price = new Map(pools.map(({ pool, quote }) => [pool.id, usdPerHourOf(pool, quote)]));
   const usd = ({ pool }: HeldInstance): number => (price.get(pool.id) ?? onDemandUsdOf(pool)) / unitsOf(pool);
-  let left = tooMany;
-  return held
-    .toSorted((a, b) => usd(b) - usd(a) || compareText(a.id, b.id))
-    .flatMap(({ id, pool }) => {
-      if (unitsOf(pool) > left) return [];
-      left -= unitsOf(pool);
-      return [{ instance: id, reason: 'less is needed, and it is the dearest' }];
-    });
+  return held.toSorted((a, b) => usd(b) - usd(a) || compareText(a.id, b.id));
 }
 
 const cheapest: Chooser = (missing, [first]) =>

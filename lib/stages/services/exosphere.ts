@@ -60,7 +60,7 @@ function covarianceOf(a: Priced, b: Priced): number {
   return hours < 2 ? 0 : sampleCovariance(a.hourly.slice(-hours), b.hourly.slice(-hours));
 }
 
-/** What is missing of each pool, and what is too much. What is held elsewhere goes once its replacement is bought. */
+/** Buys the instances that a pool lacks. Instances beyond a share are given back once no pool lacks any. */
 function changeTo(wanted: ReadonlyMap<string, number>, { held, pools }: FootprintContext): FootprintChange {
   const byPool = Map.groupBy(held, (h) => h.pool.id);
   const buy = pools.flatMap(({ pool }): FootprintChange['buy'][number][] => {

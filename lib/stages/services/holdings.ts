@@ -1,6 +1,6 @@
 /** What a service holds, by pool and bid, and what it is worth (Tributary, section 2.2.2). */
 import { compareText } from '../../kernel/compare.ts';
-import { raw, seconds } from '../../kernel/units.ts';
+import { seconds } from '../../kernel/units.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import { capUsd, type Bid, type Pool } from '../../domain/pool.ts';
 import { correlationPenalty } from '../../policy/footprint/correlation-penalty.ts';
@@ -8,14 +8,7 @@ import { FootprintValue, type PoolChain } from '../../policy/footprint/footprint
 import type { Part } from '../../policy/footprint/remaining.ts';
 import type { FootprintContext, HeldInstance } from '../../policy/services/contracts.ts';
 import { unitsOf } from './units.ts';
-
-const HOUR_MS = 3_600_000;
-
-/** Time until an interruption is no longer refunded, ms; Infinity where it is not refunded at all. */
-export function windowLeftMs({ pool, launchedMs }: HeldInstance, { nowMs, config }: FootprintContext): number {
-  if (config.refundRule === 'none' || pool.option !== 'spot') return Infinity;
-  return launchedMs === null ? HOUR_MS : raw(launchedMs) + HOUR_MS - raw(nowMs);
-}
+import { lastsUntilReplaced } from './windows.ts';
 
 /** Worth of a footprint: shares of requests in time, in expectation. */
 export interface Worth {
@@ -40,13 +33,8 @@ export class Holdings {
     const pools = [...context.pools.map((v) => v.pool), ...context.held.map((h) => h.pool)];
     this.#pools = [...new Map(pools.map((p) => [p.id, p])).values()].sort((a, b) => compareText(a.id, b.id));
     for (const [id, of] of Map.groupBy(context.held, (h) => h.pool.id)) {
-      this.#held.set(id, of.filter((h) => this.#lasts(h)).sort(byBid));
+      this.#held.set(id, of.filter((h) => lastsUntilReplaced(h, context)).sort(byBid));
     }
-  }
-
-  /** A new instance may take this one's place before its window ends; after that it does not count. */
-  #lasts(held: HeldInstance): boolean {
-    return windowLeftMs(held, this.#context) > this.#context.config.startDelayMeanS * 1000;
   }
 
   /** Instances of a pool that count, the lowest bid first. */

@@ -10,22 +10,21 @@ import { rateText } from '../../domain/pool.ts';
 import { expectedShare } from '../../policy/footprint/expected-cost.ts';
 import type { FootprintContext, FootprintPolicy, HeldInstance } from '../../policy/services/contracts.ts';
 import { candidatesOf, type Candidate } from './candidates.ts';
-import { windowLeftMs } from './holdings.ts';
-import { leastUnits, unitsOf } from './units.ts';
+import { leastUnits, surplus, unitsHeld, unitsOf } from './units.ts';
+import { endedWindows, lastsUntilReplaced, windowLeftMs } from './windows.ts';
 
 const HOUR_S = seconds(3600);
 
 /** O(candidates + instances x log instances). */
 export const proteus: FootprintPolicy = (context) => {
   const needed = leastUnits(context.demand.utility, 1) ?? 0;
-  const left = new Map(context.held.map((held) => [held, windowLeftMs(held, context)]));
-  const ended = context.held
-    .filter((held) => (left.get(held) ?? 0) <= 0)
-    .map(({ id }) => ({ instance: id, reason: 'its window has ended: an interruption is no longer refunded' }));
-  // A replacement serves before the window ends.
-  const lasting = context.held.filter((held) => (left.get(held) ?? 0) > context.config.startDelayMeanS * 1000);
-  const has = lasting.reduce((sum, { pool }) => sum + unitsOf(pool), 0);
-  if (has >= needed) return { buy: [], release: [...ended, ...surplus(has - needed, lasting, left)] };
+  const ended = endedWindows(context);
+  const lasting = context.held.filter((held) => lastsUntilReplaced(held, context));
+  const has = unitsHeld(lasting);
+  if (has >= needed) {
+    const over = surplus(has - needed, soonestEnd(lasting, context), 'less is needed, and its window ends first');
+    return { buy: [], release: [...ended, ...over] };
+  }
   const best = cheapest(context);
   if (best === null) return { buy: [], release: ended };
   const count = Math.ceil((needed - has) / unitsOf(best.pool));
@@ -41,19 +40,7 @@ function cheapest(context: FootprintContext): Candidate | null {
     .reduce<Candidate | null>((best, of) => (best === null || usd(of) < usd(best) ? of : best), null);
 }
 
-/** As far as they are too many, those whose window ends first. */
-function surplus(
-  tooMany: number,
-  held: readonly HeldInstance[],
-  left: ReadonlyMap<HeldInstance, number>,
-): ReturnType<FootprintPolicy>['release'] {
-  let over = tooMany;
-  const leftMs = (of: HeldInstance): number => left.get(of) ?? 0;
-  return held
-    .toSorted((a, b) => (leftMs(a) === leftMs(b) ? compareText(a.id, b.id) : leftMs(a) - leftMs(b)))
-    .flatMap(({ id, pool }) => {
-      if (unitsOf(pool) > over) return [];
-      over -= unitsOf(pool);
-      return [{ instance: id, reason: 'less is needed, and its window ends first' }];
-    });
+function soonestEnd(held: readonly HeldInstance[], context: FootprintContext): readonly HeldInstance[] {
+  const leftMs = (of: HeldInstance): number => windowLeftMs(of, context);
+  return held.toSorted((a, b) => (leftMs(a) === leftMs(b) ? compareText(a.id, b.id) : leftMs(a) - leftMs(b)));
 }

@@ -14,11 +14,11 @@ import type {
   HeldInstance,
 } from '../../policy/services/contracts.ts';
 import { candidatesOf, type Candidate } from './candidates.ts';
-import { Holdings, windowLeftMs, type Worth } from './holdings.ts';
+import { Holdings, type Worth } from './holdings.ts';
 import { firstWhere, leastUnits, unitsOf } from './units.ts';
+import { endedWindows, WINDOW_MS, windowLeftMs } from './windows.ts';
 
 const HOUR_S = 3600;
-const HOUR_MS = HOUR_S * 1000;
 /** A step of a purchase has a sixteenth of what is missing, at least an instance: so many steps reach any target. */
 const PARTS = 16;
 const MOST_STEPS = 128;
@@ -41,13 +41,14 @@ export const tributary =
   ({ lossHorizonS }: TributarySettings = { lossHorizonS: HOUR_S }): FootprintPolicy =>
   (context) => {
     const holdings = new Holdings(context, lossHorizonS);
-    const ended = context.held
-      .filter((held) => windowLeftMs(held, context) <= 0)
-      .map(({ id }) => ({ instance: id, reason: 'its window has ended: an interruption is no longer refunded' }));
-    return { release: [...ended, ...scaleIn(holdings, context)], buy: scaleOut(holdings, context) };
+    const release = [...endedWindows(context), ...scaleIn(holdings, context)];
+    return { release, buy: scaleOut(holdings, context) };
   };
 
-/** Section 2.2.4: least time left in its window first, while the target holds. What is likely to be free stays. */
+/**
+ * Gives instances back while the target holds, the one with the least time left in its window first (section 2.2.4).
+ * An instance that is likely to be free stays.
+ */
 function scaleIn(holdings: Holdings, context: FootprintContext): FootprintChange['release'] {
   const { target } = context.demand;
   const released: FootprintChange['release'][number][] = [];
@@ -87,7 +88,7 @@ function isLikelyFree(held: HeldInstance, holdings: Holdings, context: Footprint
   const leftMs = windowLeftMs(held, context);
   if (launchedMs === null || leftMs === Infinity) return false;
   const usedMs = Math.max(0, msBetween(launchedMs, context.nowMs));
-  const furtherMs = (1 - holdings.pLost(pool, bid, leftMs / 1000)) * HOUR_MS - usedMs;
+  const furtherMs = (1 - holdings.pLost(pool, bid, leftMs / 1000)) * WINDOW_MS - usedMs;
   return furtherMs < leftMs / 2;
 }
 

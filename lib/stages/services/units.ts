@@ -1,8 +1,22 @@
 /** Resources of a service, in whole vCPUs. */
 import { vcpusOf, type Pool } from '../../domain/pool.ts';
+import type { FootprintChange, HeldInstance } from '../../policy/services/contracts.ts';
 
 /** Whole vCPUs of an instance. */
 export const unitsOf = (pool: Pool): number => Math.floor(vcpusOf(pool));
+
+export const unitsHeld = (held: readonly HeldInstance[]): number =>
+  held.reduce((sum, { pool }) => sum + unitsOf(pool), 0);
+
+/** Gives back instances in the order of `held` until fewer than the smallest of them are too many. */
+export function surplus(tooMany: number, held: readonly HeldInstance[], reason: string): FootprintChange['release'] {
+  let left = tooMany;
+  return held.flatMap(({ id, pool }) => {
+    if (unitsOf(pool) > left) return [];
+    left -= unitsOf(pool);
+    return [{ instance: id, reason }];
+  });
+}
 
 /** Most vCPUs of one service: a target that these do not reach cannot be reached. */
 const MOST_UNITS = 1_000_000;

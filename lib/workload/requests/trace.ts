@@ -4,7 +4,7 @@ export interface RequestTrace {
   readonly name: string;
   /** Requests in each minute from the start of the trace; NaN where the trace does not say. */
   readonly perMinute: Float64Array;
-  /** What was assumed, left out or found missing, one line each. */
+  /** Assumptions about the trace, and rows or minutes that were left out; one line each. */
   readonly notes: readonly string[];
 }
 

@@ -54,7 +54,7 @@ export class RequestQueue {
     for (let step = 0; step < steps; step++) {
       const n = rps > 0 ? arrivals() : 0;
       arrived += n;
-      // Those that begin within this step leave room for others.
+      // Requests that begin within this step make room for as many others.
       const taken = Math.min(n, Math.max(0, Math.floor(most + perStep - this.#waiting)));
       const quick = Math.min(taken, shorterThan(inTime, { waiting: this.#waiting, arrivals: n, served: perStep }));
       rejected += n - taken;

@@ -32,7 +32,7 @@ describe('a portfolio', () => {
         expect(Math.min(...w)).toBeGreaterThanOrEqual(0);
         const slope = gradient(returns, covariance, w, alpha);
         const best = Math.max(...slope);
-        // What has a share is as good as the best, to the precision of the steps.
+        // Every pool with a share has the best slope; the tolerance is the precision of the steps.
         for (const [i, x] of w.entries()) {
           if (x > 1e-4) expect(best - (slope[i] ?? 0)).toBeLessThan(1e-4 * (1 + alpha));
         }

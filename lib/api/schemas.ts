@@ -60,7 +60,7 @@ export const resourcesView = z
   .meta({ id: 'Resources' });
 export type ResourcesView = z.infer<typeof resourcesView>;
 
-export const jobClass = z.enum(['deadline', 'best-effort']);
+export const jobClass = z.enum(['deadline', 'best-effort', 'service']);
 export const jobState = z.enum(['pending', 'running', 'held', 'succeeded', 'failed', 'cancelled']);
 
 export const taskCounts = z

@@ -5,7 +5,13 @@ import type { Arch, PurchaseOption } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
 
-export type JobClass = 'deadline' | 'best-effort';
+/** `service`: a replica of a service, begun and ended by its controller alone. */
+export type JobClass = 'deadline' | 'best-effort' | 'service';
+
+/** Work that comes before best-effort work, and may take its place. */
+export const isUrgent = (kind: JobClass): boolean => kind !== 'best-effort';
+/** Classes of jobs that end. */
+export type BatchClass = Exclude<JobClass, 'service'>;
 
 /** Hard constraints: an absent list allows all. Instance types and families may hold `*`. */
 export interface Constraints {

@@ -11,6 +11,12 @@ export const ERROR_CODES = {
     retryable: false,
     about: 'The job file has unknown keys or values that are not allowed.',
   },
+  'service-file.invalid': {
+    http: 400,
+    exit: 2,
+    retryable: false,
+    about: 'The service file has unknown keys or values that are not allowed.',
+  },
   'job-file.cycle': {
     http: 400,
     exit: 2,

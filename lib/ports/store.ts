@@ -5,6 +5,7 @@ import type { Attempt, Job, JobState, Task } from '../domain/job.ts';
 import type { Instance } from '../domain/instance.ts';
 import type { LedgerRow } from '../domain/ledger.ts';
 import type { Effect, EffectOutcome, Explanation, Plan } from '../domain/plan.ts';
+import type { Service } from '../domain/service.ts';
 import type { By, CostRow } from '../domain/costs.ts';
 
 export interface Submission {
@@ -56,6 +57,9 @@ export interface EventRecord {
   readonly text: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
+
+/** An event on its way to the store. */
+export type NewEvent = Omit<EventRecord, 'sequence'>;
 
 /** One state change; a commit is a list of them, all or nothing. */
 export type Change =
@@ -163,6 +167,17 @@ export interface Store {
   ledger(of: { readonly job: JobId } | { readonly instance: InstanceId } | 'all'): Promise<readonly LedgerRow[]>;
   costs(by: By): Promise<readonly CostRow[]>;
   events(after: number, limit: number): Promise<readonly EventRecord[]>;
+
+  /** All services, by name. */
+  services(): Promise<readonly Service[]>;
+  service(name: string): Promise<Service | null>;
+  /**
+   * Writes the service with its events, if the stored one has the version before (1: none of the name is stored): all
+   * or nothing. False: another write came first.
+   */
+  putService(service: Service, events: readonly NewEvent[]): Promise<boolean>;
+  /** Removes a service of this version, with its events. False: another write came first. */
+  dropService(service: Pick<Service, 'name' | 'version'>, events: readonly NewEvent[]): Promise<boolean>;
   /**
    * Values written by `memory` changes whose key starts so (predictor histories, observed interruptions, clock anchor).
    */

@@ -1,4 +1,4 @@
-import type { JobClass } from '../domain/job.ts';
+import type { BatchClass } from '../domain/job.ts';
 import type { Estimate } from './bootstrap.ts';
 
 export interface Comparison {
@@ -83,7 +83,7 @@ export interface PresetFigures {
   /** Share of the instance-hours. */
   readonly utilisation: Estimate;
   /** Time from submission to completion: mean over the runs of each run's percentile; null without such jobs. */
-  readonly completionS: Readonly<Record<JobClass, Percentiles | null>>;
+  readonly completionS: Readonly<Record<BatchClass, Percentiles | null>>;
   /** Time past the deadline, of jobs that succeeded late. */
   readonly latenessS: Percentiles | null;
 }

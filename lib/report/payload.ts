@@ -1,5 +1,5 @@
 /** Data of the report for its page's script: small figures as JSON, columns as blobs beside it. Types only. */
-import type { JobClass } from '../domain/job.ts';
+import type { BatchClass } from '../domain/job.ts';
 import type { PurchaseOption } from '../domain/pool.ts';
 import type { PriceSeries } from './prices.ts';
 
@@ -90,7 +90,7 @@ export interface CostPayload {
 export interface Payload {
   readonly presets: readonly string[];
   readonly costs: readonly CostPayload[];
-  readonly completionS: Readonly<Record<JobClass, readonly Curve[]>>;
+  readonly completionS: Readonly<Record<BatchClass, readonly Curve[]>>;
   readonly latenessS: readonly Curve[];
   readonly runs: readonly RunPayload[];
   readonly prices: readonly PriceSeries[];

@@ -7,6 +7,7 @@ import type { Change, EventRecord, Store } from '../../lib/ports/store.ts';
 import { codeOf } from '../support/code-of.ts';
 import { ageingContract } from './store-ageing.ts';
 import { crashContract, type Crashes } from './store-crashes.ts';
+import { servicesContract } from './store-services.ts';
 import {
   attempt,
   effect,
@@ -32,6 +33,7 @@ const event = (text: string): Change => ({
 export function storeContract(name: string, open: OpenStore, crashes: Crashes): void {
   ageingContract(name, open);
   crashContract(name, crashes);
+  servicesContract(name, open);
 
   describe(`store contract: ${name}`, () => {
     let store: Store;

@@ -109,7 +109,8 @@ function startRequest(state: WorkingState, effect: Of<'start'>, texts: TaskTexts
     resources: stage.resources,
     ...(stage.image === undefined ? {} : { image: stage.image }),
     timeoutS: stage.timeoutS,
-    checkpoint: stage.checkpoint,
+    // A replica has nothing to save: it serves to the end, and its controller drains it first.
+    checkpoint: job.spec.class === 'service' ? null : stage.checkpoint,
     ...(attempt.role === undefined ? {} : { role: attempt.role }),
     task: { job: task.job, stage: task.stage, index: task.index, number: attempt.number, ...roundOf(attempt) },
   };

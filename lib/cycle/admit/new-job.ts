@@ -37,6 +37,7 @@ export function newJob(
       succeeded: 0,
       failed: 0,
       cancelled: 0,
+      ...(spec.class === 'service' ? { noCopies: 'it is a replica of a service' } : {}),
     })),
     after: as.after,
     admission: as.admission,

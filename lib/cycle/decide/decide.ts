@@ -12,6 +12,7 @@ import { scaleByRules } from '../neighbours/purchases.ts';
 import { withinReservations } from './within-reservations.ts';
 import { queueByRules } from '../neighbours/slots.ts';
 import { inZones } from '../neighbours/zones.ts';
+import { withReplicas } from '../replicas/in-plans.ts';
 import { withoutArrivals } from './arriving-moves.ts';
 import { placeCopies } from './copies.ts';
 import { buyForCopies } from './copy-purchases.ts';
@@ -29,7 +30,7 @@ import { stopsOf } from './stops.ts';
  * reach their target. Deciding acts on nothing: the result is a plan whose effects have keys made from the plan's id.
  */
 export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; deliberation: Deliberation }> {
-  const { input, neighbours } = ruled({ ...given, snapshot: withParts(given.snapshot) });
+  const { input, neighbours } = ruled(withReplicas({ ...given, snapshot: withParts(given.snapshot) }));
   const { snapshot, forecasts, stages, config, memory, beliefs, explains = true } = input;
   const valued = { snapshot, forecasts, config, memory, beliefs };
   const worths = stages.value(valued);

@@ -9,7 +9,7 @@ export type Path = readonly (string | number)[];
 export interface Finding {
   readonly code: Extract<
     ErrorCode,
-    'job-file.invalid' | 'job-file.cycle' | 'job-file.dependency' | 'job.not-in-version'
+    'job-file.invalid' | 'job-file.cycle' | 'job-file.dependency' | 'job.not-in-version' | 'service-file.invalid'
   >;
   readonly path: Path;
   readonly message: string;
@@ -24,11 +24,22 @@ const MAX_SHOWN_DEPTH = 8;
 /** Position of a path in the text: `file:line:column`; null if unknown. */
 export type Locate = (path: Path, atKey: boolean) => string | null;
 
+/** Kind of a file, for messages. */
+export interface FileKind {
+  readonly name: string;
+  /** Page that describes its keys. */
+  readonly page: string;
+  readonly code: Finding['code'];
+}
+
+const JOB_FILE: FileKind = { name: 'job file', page: 'docs/reference/job-file.md', code: 'job-file.invalid' };
+
 /** One error for all findings; its code is the common one, if they agree. */
-export function refuse(findings: readonly Finding[], locate: Locate): EbbError {
+export function refuse(findings: readonly Finding[], locate: Locate, kind = JOB_FILE): EbbError {
   const codes = new Set(findings.map((f) => f.code));
   const [only] = codes;
-  const code = codes.size === 1 && only !== undefined ? only : 'job-file.invalid';
+  const code = codes.size === 1 && only !== undefined ? only : kind.code;
+  const next = `correct the places named; ${kind.page} describes every key`;
   const issues: Issue[] = findings.slice(0, MAX_ISSUES).map((f) => {
     const place = locate(f.path, f.atKey === true);
     const path = pathText(f.path);
@@ -36,12 +47,10 @@ export function refuse(findings: readonly Finding[], locate: Locate): EbbError {
   });
   const [first] = issues;
   if (issues.length === 1 && first !== undefined) {
-    return new EbbError(code, { what: first.message, at: first.at, issues, next: NEXT });
+    return new EbbError(code, { what: first.message, at: first.at, issues, next });
   }
-  return new EbbError(code, { what: `the job file has ${findings.length} faults`, issues, next: NEXT });
+  return new EbbError(code, { what: `the ${kind.name} has ${findings.length} faults`, issues, next });
 }
-
-const NEXT = 'correct the places named; docs/reference/job-file.md describes every key';
 
 /** `stages[1].resources.memory` */
 export const pathText = (path: Path): string =>
@@ -51,8 +60,8 @@ export const pathText = (path: Path): string =>
  * Zod's findings as sentences: got, allowed. Neighbours of an unknown key are searched only for findings that are
  * shown.
  */
-export function findingsOf(error: z.ZodError, input: unknown): Finding[] {
-  const allowed = new AllowedKeys();
+export function findingsOf(error: z.ZodError, input: unknown, jsonSchema: () => Schema = jobFileJsonSchema): Finding[] {
+  const allowed = new AllowedKeys(jsonSchema);
   let unknown = 0;
   return error.issues.flatMap((issue): Finding[] => {
     const path = issue.path.map((p) => (typeof p === 'number' ? p : String(p)));
@@ -119,11 +128,11 @@ interface Schema {
 const alternatives = (schema: Schema): readonly Schema[] => [schema, ...(schema.anyOf ?? [])];
 
 /** Parts of the schema that describe the value at a path. */
-function schemasAt(path: Path): readonly Schema[] {
+function schemasAt(path: Path, root: Schema): readonly Schema[] {
   return path.reduce<readonly Schema[]>(
     (at, part) =>
       at.flatMap(alternatives).flatMap((s) => (typeof part === 'number' ? s.items : s.properties?.[part]) ?? []),
-    [jobFileJsonSchema()],
+    [root],
   );
 }
 
@@ -140,13 +149,19 @@ interface Allowed {
 /** Cache of allowed keys by path without indexes: many jobs of a file have the same unknown keys. */
 class AllowedKeys {
   readonly #known = new Map<string, Allowed>();
+  readonly #schema: () => Schema;
+
+  constructor(schema: () => Schema) {
+    this.#schema = schema;
+  }
 
   at(path: Path): Allowed {
     const place = path.map((p) => (typeof p === 'number' ? 0 : p)).join('\n');
     let allowed = this.#known.get(place);
     if (allowed === undefined) {
-      const keys = keysOf(schemasAt(path));
-      allowed = { keys, below: keys.map((key) => ({ key, keys: keysOf(schemasAt([...path, key])) })) };
+      const root = this.#schema();
+      const keys = keysOf(schemasAt(path, root));
+      allowed = { keys, below: keys.map((key) => ({ key, keys: keysOf(schemasAt([...path, key], root)) })) };
       this.#known.set(place, allowed);
     }
     return allowed;

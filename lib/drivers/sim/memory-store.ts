@@ -5,6 +5,7 @@ import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type Task } from '../../domain/job.ts';
 import type { LedgerRow } from '../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../domain/plan.ts';
+import type { Service } from '../../domain/service.ts';
 import type {
   ActiveState,
   Cancelling,
@@ -12,6 +13,7 @@ import type {
   EffectRecord,
   EventRecord,
   JobFilter,
+  NewEvent,
   OthersChanges,
   Page,
   Retention,
@@ -89,6 +91,7 @@ export class MemoryStore implements Store {
   #events: EventRecord[] = [];
   readonly #cursors = new Map<InstanceId, number>();
   readonly #memory = new Map<string, string>();
+  readonly #services = new Map<string, Service>();
   #sequence = 0;
   #planArrivals = 0;
   #token = 0;
@@ -171,6 +174,31 @@ export class MemoryStore implements Store {
     if (job?.state !== 'held' || job.held === undefined) return false;
     this.#jobs.put(id, { ...job, releasedHoldMs: job.held.sinceMs });
     this.#asked.add(id);
+    return true;
+  }
+
+  async services(): Promise<readonly Service[]> {
+    return [...this.#services.values()].sort((a, b) => compareText(a.name, b.name));
+  }
+
+  async service(name: string): Promise<Service | null> {
+    return this.#services.get(name) ?? null;
+  }
+
+  async putService(service: Service, events: readonly NewEvent[]): Promise<boolean> {
+    if ((this.#services.get(service.name)?.version ?? 0) !== service.version - 1) return false;
+    this.#services.set(service.name, service);
+    for (const event of events) this.#addEvent(event);
+    return true;
+  }
+
+  async dropService(
+    { name, version }: Pick<Service, 'name' | 'version'>,
+    events: readonly NewEvent[],
+  ): Promise<boolean> {
+    if (this.#services.get(name)?.version !== version) return false;
+    this.#services.delete(name);
+    for (const event of events) this.#addEvent(event);
     return true;
   }
 

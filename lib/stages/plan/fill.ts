@@ -3,6 +3,7 @@
  * plan, and the repair of a Lagrangian solution differ only in the order. All-or-nothing groups start whole or not at
  * all. Choices without room then preempt the cheapest work, if that brings more than it costs.
  */
+import { isUrgent } from '../../domain/job.ts';
 import type { Kill } from './kills.ts';
 import { slotsUntilFree } from './preempt.ts';
 import { MOST_MEMBERS, type Choice, type Problem } from './problem.ts';
@@ -208,7 +209,7 @@ function inTurn(filling: Filling, order: readonly number[], { preemptFor }: Fill
   for (const [of, choices] of Map.groupBy(order, (index) => problem.choices[index]?.group ?? -1)) {
     for (const index of choices) filling.choose(index, Infinity);
     if (problem.kills.length === 0 || (filling.waiting[of] ?? 0) < 1) continue;
-    const preempts = preemptFor === 'deadlines' && problem.groups[of]?.group.class === 'deadline';
+    const preempts = preemptFor === 'deadlines' && isUrgent(problem.groups[of]?.group.class ?? 'best-effort');
     const giving = preempts ? all : idle;
     trials += makeRoom(filling, choices, { giving, most: MOST_TRIALS - trials });
   }

@@ -3,6 +3,7 @@
  * each in one expression with all running jobs, which the solver maximises. What one job takes or stops is settled for
  * those after it. Best-effort work then fills what is left, first come, first served, and stops nothing.
  */
+import { isUrgent } from '../../domain/job.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { raw } from '../../kernel/units.ts';
 import { unsolved } from '../../domain/plan.ts';
@@ -51,7 +52,7 @@ export const oneJobAtATime: PlanPolicy<Solver> = async (input, solver) => {
 function deadlineJobs({ groups }: Problem): readonly (readonly number[])[] {
   const byJob = new Map<JobId, { readonly submittedMs: number; readonly groups: number[] }>();
   groups.forEach(({ group }, index) => {
-    if (group.class !== 'deadline') return;
+    if (!isUrgent(group.class)) return;
     const known = byJob.get(group.job);
     if (known === undefined) byJob.set(group.job, { submittedMs: raw(group.submittedMs), groups: [index] });
     else known.groups.push(index);

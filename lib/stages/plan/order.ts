@@ -1,3 +1,4 @@
+import { isUrgent } from '../../domain/job.ts';
 import { raw } from '../../kernel/units.ts';
 import type { Choice, Problem } from './problem.ts';
 
@@ -51,7 +52,7 @@ const BELOW_BEST = 5;
 /** Strict priority: deadline work first, then in the order of submission; each group's best choices of this cycle. */
 export function firstComeFirstServed(problem: Problem): readonly number[] {
   const groups = problem.groups.map((_, index) => index);
-  const urgency = (index: number): number => (problem.groups[index]?.group.class === 'deadline' ? 0 : 1);
+  const urgency = (index: number): number => (isUrgent(problem.groups[index]?.group.class ?? 'best-effort') ? 0 : 1);
   const submitted = (index: number): number => {
     const group = problem.groups[index]?.group;
     return group === undefined ? 0 : raw(group.submittedMs);

@@ -47,6 +47,8 @@ export const slotsUntilFree = ({ preemptionDelayS, slotS, lookAheadSlots }: Plan
 /** True if an attempt may be preempted. */
 export const mayBePreempted = (running: RunningTask, input: PlanInput): boolean =>
   input.config.preempts !== 'none' &&
+  // Its controller alone ends a replica.
+  running.class !== 'service' &&
   (running.class === 'best-effort' || input.config.preempts === 'all') &&
   (running.attempt.state === 'running' || running.attempt.state === 'starting') &&
   hasSettled(running, input) &&

@@ -1,4 +1,5 @@
 /** Leftovers that the scaler need not tell apart, and how much of them still needs room. */
+import { isUrgent } from '../../domain/job.ts';
 import { compareText } from '../../kernel/compare.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { descending, raw } from '../../kernel/units.ts';
@@ -36,7 +37,7 @@ export class Entry {
     const first = invariant(members[0], 'an entry has a member');
     this.need = vector(first.group.need);
     this.runtimeS = raw(first.runtimeS);
-    this.isUrgent = first.group.class === 'deadline';
+    this.isUrgent = isUrgent(first.group.class);
     this.#members = members;
     this.#offers = offers;
     this.#input = of.input;

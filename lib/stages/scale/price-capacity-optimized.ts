@@ -1,3 +1,4 @@
+import { isUrgent } from '../../domain/job.ts';
 import { compareText } from '../../kernel/compare.ts';
 import type { Acquire } from './acquire.ts';
 import { seconds } from '../../kernel/units.ts';
@@ -81,4 +82,4 @@ function safestOf<P extends { readonly pool: Pool }>(able: readonly P[], { forec
 }
 
 const byDeadlineThenId = (a: Leftover, b: Leftover): number =>
-  Number(b.group.class === 'deadline') - Number(a.group.class === 'deadline') || compareText(a.group.id, b.group.id);
+  Number(isUrgent(b.group.class)) - Number(isUrgent(a.group.class)) || compareText(a.group.id, b.group.id);

@@ -8,12 +8,14 @@ import type { Instance } from '../../../domain/instance.ts';
 import { isOver, type Attempt, type Job, type Task } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../../domain/plan.ts';
+import type { Service } from '../../../domain/service.ts';
 import type {
   ActiveState,
   Cancelling,
   Change,
   EventRecord,
   JobFilter,
+  NewEvent,
   Page,
   Retention,
   Store,
@@ -34,7 +36,8 @@ import { Jobs } from './job-items.ts';
 import { Journal, type Head } from './journal.ts';
 import { jobKey } from './keys.ts';
 import { Queries } from './queries.ts';
-import { inParallel, Table, type Meter } from './dynamo-table.ts';
+import { allServices, dropWrite, putWrite, serviceBatch, serviceNamed, versionOf } from './services.ts';
+import { inParallel, Table, type Meter, type Write } from './dynamo-table.ts';
 import type { View } from './view.ts';
 import type { By, CostRow } from '../../../domain/costs.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
@@ -340,6 +343,38 @@ export class DynamoStore implements Store {
 
   events(after: number, limit: number): Promise<readonly EventRecord[]> {
     return this.#queries.events(after, limit);
+  }
+
+  services(): Promise<readonly Service[]> {
+    return readingAnew(async () => allServices(await this.#journal.view()));
+  }
+
+  service(name: string): Promise<Service | null> {
+    return readingAnew(async () => serviceNamed(await this.#journal.view(), name));
+  }
+
+  putService(service: Service, events: readonly NewEvent[]): Promise<boolean> {
+    return this.#changeService(service.name, service.version - 1, { write: putWrite(service), events });
+  }
+
+  dropService({ name, version }: Pick<Service, 'name' | 'version'>, events: readonly NewEvent[]): Promise<boolean> {
+    return this.#changeService(name, version, { write: dropWrite(name), events });
+  }
+
+  /** A separate commit, as for a request to cancel. False: the stored version is another. */
+  #changeService(
+    name: string,
+    version: number,
+    { write, events }: { readonly write: Write; readonly events: readonly NewEvent[] },
+  ): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        const head = await this.#journal.head();
+        if ((await versionOf(await this.#journal.view(), name)) !== version) return false;
+        if ((await this.#journal.commit(head, serviceBatch(write, events, head))).status === 'done') return true;
+      }
+      throw othersKeepChanging();
+    });
   }
 
   memory(prefix: string): Promise<ReadonlyMap<string, string>> {

@@ -103,6 +103,10 @@ export const memoryPrefix = (prefix: string): string => {
   return text.isWellFormed() ? text : text.slice(0, -1);
 };
 
+/** Services, by name. */
+export const SERVICES = 'SERVICES';
+export const serviceKey = (name: string): Key => ({ pk: SERVICES, sk: name });
+
 /** Fleet's record of an instance, by our id and by EC2's; orders of attempts; news (fleet/inbox.ts). */
 export const fleetKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
 export const ec2Key = (ec2: string): Key => ({ pk: `E#${ec2}`, sk: 'FLEET' });

@@ -1,7 +1,7 @@
 /** The table as of one commit: stored items, with the writes of uncompacted commits laid over them. */
 import { compareText } from '../../../kernel/compare.ts';
 import { numberOf, textAt, type Item } from './codec.ts';
-import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, textOf, type Key, type List } from './keys.ts';
+import { ACTIVE, COSTS, EFFECTS, EXPLAINED, JOBS, MEMORY, SERVICES, textOf, type Key, type List } from './keys.ts';
 import { isMark, laidOver, type Fold, type Tail } from './tail.ts';
 import type { Range, Table } from './dynamo-table.ts';
 
@@ -12,7 +12,7 @@ export type Reader = Pick<Table, 'get' | 'getMany' | 'range' | 'newest'>;
 type Stored = Reader & Pick<Table, 'isExpired'>;
 
 /** Partitions whose items commits always write whole. */
-const WHOLE = new Set([ACTIVE, COSTS, EFFECTS, EXPLAINED.pk, JOBS, MEMORY]);
+const WHOLE = new Set([ACTIVE, COSTS, EFFECTS, EXPLAINED.pk, JOBS, MEMORY, SERVICES]);
 
 export class View implements Reader {
   readonly #table: Stored;

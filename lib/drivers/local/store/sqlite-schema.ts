@@ -202,6 +202,11 @@ const MOVES = `
 ALTER TABLE aged_costs ADD COLUMN moved_usd REAL NOT NULL DEFAULT 0;
 `;
 
+/** Services, each as one record that is replaced as a whole (lib/domain/service.ts). */
+const SERVICES = `
+CREATE TABLE services (name TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
 /** Step i takes a database from version i to i + 1. Steps are only ever appended: a released one never changes. */
 export const MIGRATIONS: readonly string[] = [
   INITIAL,
@@ -213,4 +218,5 @@ export const MIGRATIONS: readonly string[] = [
   CALLERS,
   SPECULATION,
   MOVES,
+  SERVICES,
 ];

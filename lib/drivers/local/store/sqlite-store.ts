@@ -5,6 +5,7 @@ import type { Instance } from '../../../domain/instance.ts';
 import type { Attempt, Job, JobSpec, Task } from '../../../domain/job.ts';
 import type { LedgerRow } from '../../../domain/ledger.ts';
 import type { Explanation, Plan } from '../../../domain/plan.ts';
+import type { Service } from '../../../domain/service.ts';
 import type {
   ActiveState,
   Cancelling,
@@ -12,6 +13,7 @@ import type {
   EffectRecord,
   EventRecord,
   JobFilter,
+  NewEvent,
   Page,
   Retention,
   Store,
@@ -25,6 +27,7 @@ import { Database, type DatabaseOptions } from './database.ts';
 import { classify } from './faults.ts';
 import { filteredJobs, jobById, newestNamed, openJobs, OPEN_STATES, specOf } from './job-queries.ts';
 import { jobOf, type JobRow } from './sqlite-rows.ts';
+import { allServices, dropService, putService, serviceNamed } from './services.ts';
 import { cancelOne, GroupCommit, submittedUnder } from './submissions.ts';
 import type { By, CostRow } from '../../../domain/costs.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
@@ -273,6 +276,22 @@ export class SqliteStore implements Store {
           data: JSON.parse(data) as EventRecord['data'],
         })),
     );
+  }
+
+  services(): Promise<readonly Service[]> {
+    return this.#reply(() => allServices(this.#db));
+  }
+
+  service(name: string): Promise<Service | null> {
+    return this.#reply(() => serviceNamed(this.#db, name));
+  }
+
+  putService(service: Service, events: readonly NewEvent[]): Promise<boolean> {
+    return this.#reply(() => putService(this.#db, service, events));
+  }
+
+  dropService(service: Pick<Service, 'name' | 'version'>, events: readonly NewEvent[]): Promise<boolean> {
+    return this.#reply(() => dropService(this.#db, service, events));
   }
 
   memory(prefix: string): Promise<ReadonlyMap<string, string>> {

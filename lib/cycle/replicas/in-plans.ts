@@ -1,0 +1,123 @@
+/**
+ * Replicas of services in the decision of any preset. A replica has no end and no deadline of its own, so no policy can
+ * estimate, value or move it as it does a job. Here the stages are given what they need to know instead:
+ * - A replica runs for another hour, however long it has run (no memory).
+ * - It is worth a thousand times a best-effort job of that length, less with each second that it is not there: as work
+ *   with a deadline (JamaisVu, section 4.1.2), so that it comes before best-effort work and takes its place.
+ * - It never waits for a slot of other tasks, and no plan moves, copies or preempts it: its controller begins the next
+ *   one before it ends this one.
+ */
+import { raw, seconds, secondsBetween, plus, type EpochMs } from '../../kernel/units.ts';
+import { certain } from '../../domain/distribution.ts';
+import type { RuntimeForecast } from '../../domain/forecast.ts';
+import { forecastFor, type StageForecasts } from '../../domain/forecasts.ts';
+import type { JobId } from '../../kernel/ids.ts';
+import type { Job } from '../../domain/job.ts';
+import type { Worth } from '../../domain/plan.ts';
+import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
+import { worthAt } from '../../domain/utility.ts';
+import type { MovePolicy, QueuePolicy, ValuePolicy } from '../../policy/contracts.ts';
+import type { DecideInput } from '../decide/deliberation.ts';
+
+/** Length of the future that a replica is planned for, seconds. */
+export const REPLICA_AHEAD_S = 3600;
+/** Worth over that of a best-effort job of the same size (JamaisVu, section 4.1.2). */
+const FACTOR = 1000;
+
+const isReplica = ({ class: kind }: Pick<RunningTask, 'class'>): boolean => kind === 'service';
+
+/** The same input where there is no replica. O(jobs). */
+export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
+  const { snapshot, forecasts, stages } = input;
+  if (!hasReplicas(snapshot)) return input;
+  return {
+    ...input,
+    forecasts: { ...forecasts, runtime: replicaForecasts(forecasts.runtime, snapshot) },
+    stages: {
+      ...stages,
+      value: valueOfReplicas(stages.value),
+      move: withoutReplicas(stages.move),
+      queue: replicasDoNotWait(stages.queue),
+    },
+  };
+}
+
+function hasReplicas({ jobs }: Snapshot): boolean {
+  for (const { spec } of jobs.values()) if (spec.class === 'service') return true;
+  return false;
+}
+
+/** O(running tasks) once, then O(1) for each question. */
+function replicaForecasts(runtime: StageForecasts, { jobs, running, nowMs }: Snapshot): StageForecasts {
+  const ages = new Map<JobId, number>();
+  for (const r of running) if (isReplica(r)) ages.set(r.attempt.job, ageS(r, nowMs));
+  const isOf = (job: Job | undefined): boolean => job?.spec.class === 'service';
+  const replica = (job: JobId): RuntimeForecast => ({
+    runtime: certain(seconds((ages.get(job) ?? 0) + REPLICA_AHEAD_S)),
+    basis: 'hint',
+    reason: 'a replica of a service: it has no end of its own',
+  });
+  const jobOf = (key: string): JobId => key.slice(0, key.indexOf('/')) as JobId;
+  const of = (job: JobId): RuntimeForecast | null => (isOf(jobs.get(job)) ? replica(job) : null);
+  const get: StageForecasts['get'] = (key) => of(jobOf(key)) ?? runtime.get(key);
+  return {
+    get,
+    ofStage: (job, stage) => of(job) ?? forecastFor(runtime, { attempt: { job, stage: stage.name }, stage }),
+    *[Symbol.iterator]() {
+      for (const [key, forecast] of runtime) yield [key, of(jobOf(key)) ?? forecast] as [string, RuntimeForecast];
+    },
+  };
+}
+
+const ageS = ({ attempt }: RunningTask, nowMs: EpochMs): number =>
+  raw(attempt.resumedFromS) + (attempt.startedMs === null ? 0 : Math.max(0, secondsBetween(attempt.startedMs, nowMs)));
+
+const valueOfReplicas =
+  (value: ValuePolicy): ValuePolicy =>
+  (context) => {
+    const { nowMs, groups } = context.snapshot;
+    const worths = value(context);
+    const replicas = groups.flatMap((g): (readonly [typeof g.id, Worth])[] => {
+      const worth = isReplica(g) ? worths.groups.get(g.id) : undefined;
+      return worth === undefined ? [] : [[g.id, replicaWorth(worth, nowMs)]];
+    });
+    return {
+      ...worths,
+      groups: new Map([...worths.groups, ...replicas]),
+      ofRunning: (r) => {
+        const worth = worths.ofRunning(r);
+        return worth === undefined || !isReplica(r) ? worth : replicaWorth(worth, nowMs);
+      },
+    };
+  };
+
+function replicaWorth(worth: Worth, nowMs: EpochMs): Worth {
+  const usd = FACTOR * worthAt(worth.curve, nowMs);
+  const inTimeMs = plus(nowMs, seconds(REPLICA_AHEAD_S));
+  return {
+    curve: {
+      points: [
+        { atMs: inTimeMs, usd },
+        { atMs: plus(inTimeMs, seconds(REPLICA_AHEAD_S)), usd: 0 },
+      ],
+    },
+    taskDeadlineMs: null,
+    latestSafeStartMs: null,
+    reason: `a replica that its service needs now: worth ${FACTOR} times a best-effort job of its size`,
+  };
+}
+
+const withoutReplicas = (move: MovePolicy): MovePolicy => ({
+  ...move,
+  propose: (context) => move.propose(context).filter((m) => !isReplica(m.running)),
+  returning: (context) => move.returning(context).filter((r) => !isReplica(r)),
+});
+
+const replicasDoNotWait =
+  (queue: QueuePolicy): QueuePolicy =>
+  (input) => {
+    const replicas = input.leftovers.filter((l) => isReplica(l.group));
+    if (replicas.length === 0) return queue(input);
+    const answer = queue({ ...input, leftovers: input.leftovers.filter((l) => !isReplica(l.group)) });
+    return { ...answer, leftovers: [...replicas, ...answer.leftovers] };
+  };

@@ -1,0 +1,194 @@
+import type { JobId } from '../kernel/ids.ts';
+import type { EpochMs, Seconds } from '../kernel/units.ts';
+import type { Caller } from './caller.ts';
+import type { JobSpec } from './job.ts';
+
+/** What a service promises: so many per cent of its requests are answered within the latency. */
+export interface ServiceTarget {
+  readonly latencyS: Seconds;
+  /** In (0, 100). */
+  readonly percent: number;
+}
+
+/** HTTP check of a replica: GET of a path; any status below 400 is healthy. */
+export interface HealthCheck {
+  readonly path: string;
+  readonly intervalS: Seconds;
+  readonly timeoutS: Seconds;
+  /** Wall time from the start of its process in which a replica may be unhealthy without being replaced. */
+  readonly graceS: Seconds;
+  /** Failed checks in a row that make a healthy replica unhealthy. */
+  readonly failures: number;
+}
+
+/** A number of replicas, or a share of those wanted. */
+export type ReplicaAmount = { readonly count: number } | { readonly share: number };
+
+export interface UpdateRule {
+  /** Replicas beyond the wanted number while an update runs; at least 1 where `maxUnavailable` is 0. */
+  readonly maxSurge: ReplicaAmount;
+  /** Replicas that may be missing while an update runs. */
+  readonly maxUnavailable: ReplicaAmount;
+}
+
+/** A service file, checked: units resolved, defaults filled in. */
+export interface ServiceSpec {
+  readonly name: string;
+  readonly owner: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Job of one replica: one stage of one task. `PORT` is set for each replica. */
+  readonly replica: JobSpec;
+  readonly target: ServiceTarget;
+  /** Requests per second that one replica serves within the target; null: learned from measurements. */
+  readonly capacityRps: number | null;
+  /** Most requests at once in one replica; the rest wait. Null: no limit. */
+  readonly concurrency: number | null;
+  /** Name of the scaling policy. */
+  readonly scaling: string;
+  readonly min: number;
+  readonly max: number;
+  readonly health: HealthCheck;
+  /** Longest wall time for the requests in flight of a replica that is taken out. */
+  readonly drainS: Seconds;
+  readonly update: UpdateRule;
+  /**
+   * Utility of a share of requests in time, in [0, 1] each, ascending. Null: linear from 0 at none to 1 at the target
+   * (Tributary, section 2.2).
+   */
+  readonly utility: readonly (readonly [share: number, utility: number])[] | null;
+  /** Port of the service on the machine of the engine; null: any free one. */
+  readonly port: number | null;
+}
+
+/** A specification of a service; each `apply` of a changed one adds a revision. */
+export interface Revision {
+  /** Ascends from 1. */
+  readonly number: number;
+  readonly spec: ServiceSpec;
+  readonly atMs: EpochMs;
+  /** Absent: not known. */
+  readonly by?: Caller;
+  /** Revision that it brings back, as a roll-back does. Absent: it is new. */
+  readonly of?: number;
+}
+
+/**
+ * starting: waits for capacity, or for its first healthy check. healthy: serves. unhealthy: it served, and its checks
+ * fail. draining: no new requests; those in flight end. stopping: its job is being ended.
+ */
+export type ReplicaPhase = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopping';
+
+/** A process of the service, as a job of one task that moves from instance to instance where those are lost. */
+export interface Replica {
+  /** Ascends within the service; never used again. */
+  readonly number: number;
+  readonly revision: number;
+  readonly job: JobId;
+  /** Port on its instance. */
+  readonly port: number;
+  readonly phase: ReplicaPhase;
+  readonly sinceMs: EpochMs;
+  /** True once a check succeeded. */
+  readonly hasServed: boolean;
+  /** Why it is going or not healthy, one sentence; null: nothing to say. */
+  readonly detail: string | null;
+}
+
+/** An update that goes on: replicas of the current revision take the place of the others. */
+export interface Rollout {
+  readonly revision: number;
+  /** Last revision that was healthy; null: none has been. */
+  readonly from: number | null;
+  readonly sinceMs: EpochMs;
+  /** Replicas of the revision that ended or stayed unhealthy before they served. */
+  readonly failures: number;
+}
+
+/** Requests of one monitoring period. */
+export interface PeriodMeasures {
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+  readonly requests: number;
+  /** Answered later than the target's latency. */
+  readonly slow: number;
+  /** Without an answer of a replica: nobody to serve them, a full queue, or a broken connection. */
+  readonly failed: number;
+  /** Quantiles of the answers' latency, seconds; null without any. */
+  readonly p50S: number | null;
+  readonly p95S: number | null;
+  readonly p99S: number | null;
+  /** Requests that waited for a replica at the end of the period. */
+  readonly queued: number;
+  /** Healthy replicas at its end. */
+  readonly replicas: number;
+}
+
+/** Load that was measured, and what follows from it. */
+export interface ServiceLoad {
+  readonly periodS: Seconds;
+  /** Requests per wall second of each period, oldest first; null where nothing was measured. */
+  readonly rps: readonly (number | null)[];
+  /** End of the last period. */
+  readonly endMs: EpochMs;
+  readonly last: PeriodMeasures | null;
+  /** Requests per second that a replica is believed to serve in time; null: not known yet. */
+  readonly learnedRps: number | null;
+  /** Sums since the service began. */
+  readonly requests: number;
+  readonly slow: number;
+  readonly failed: number;
+}
+
+/** Replicas wanted now, with the reason. */
+export interface Wanted {
+  readonly replicas: number;
+  readonly reason: string;
+}
+
+export type ServiceState = 'deploying' | 'healthy' | 'degraded' | 'failing' | 'deleting';
+
+/**
+ * A service and its replicas: one record, replaced as a whole by compare-and-set on `version`, so that two controllers,
+ * or a controller and a person, never both act on the same state.
+ */
+export interface Service {
+  readonly name: string;
+  /** Ascends with each write. */
+  readonly version: number;
+  /** Newest last; the last few. */
+  readonly revisions: readonly Revision[];
+  readonly createdMs: EpochMs;
+  readonly state: ServiceState;
+  /** One sentence. */
+  readonly detail: string;
+  readonly wanted: Wanted;
+  /** Set by a person in place of the scaling policy; null: the policy decides. */
+  readonly fixedReplicas: number | null;
+  readonly isDeleting: boolean;
+  readonly replicas: readonly Replica[];
+  readonly nextReplica: number;
+  /** Last revision all of whose replicas were healthy. */
+  readonly good: number | null;
+  readonly rollout: Rollout | null;
+  /** No replica is begun before, after failures. */
+  readonly notBeforeMs: EpochMs | null;
+  /** Replicas in a row that failed before they served. */
+  readonly failuresInARow: number;
+  readonly load: ServiceLoad;
+}
+
+/** The specification in force. Throws for a service without revisions, which never exists. */
+export function specOf({ name, revisions }: Pick<Service, 'name' | 'revisions'>): Revision {
+  const last = revisions.at(-1);
+  if (last === undefined) throw new RangeError(`the service ${name} has no revision`);
+  return last;
+}
+
+/** Label of a replica's job that names its service. */
+export const SERVICE_LABEL = 'ebb.service';
+/** Label of a replica's job that has its revision. */
+export const REVISION_LABEL = 'ebb.revision';
+
+/** A whole number of replicas of `wanted`, rounded up or down. */
+export const replicasOf = (amount: ReplicaAmount, wanted: number, round: 'up' | 'down'): number =>
+  'count' in amount ? amount.count : (round === 'up' ? Math.ceil : Math.floor)(amount.share * wanted);

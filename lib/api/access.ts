@@ -26,14 +26,31 @@ export function checkOwner(access: Access | undefined, { owner }: Pick<JobSpec, 
   });
 }
 
+/** Something that has an owner. */
+interface Owned {
+  readonly kind: 'job' | 'service';
+  readonly name: string;
+  readonly owner: string;
+  /** Id of its submitter; undefined: not known. */
+  readonly submitter: string | undefined;
+}
+
 /** Throws `forbidden` unless the caller submitted the job or is an administrator. */
-export function checkMayChange(access: Access | undefined, job: Job, caller: Asker | null): void {
+export const checkMayChange = (access: Access | undefined, job: Job, caller: Asker | null): void =>
+  checkMayChangeOwned(
+    access,
+    { kind: 'job', name: job.id, owner: job.spec.owner, submitter: job.submittedBy?.id },
+    caller,
+  );
+
+export function checkMayChangeOwned(access: Access | undefined, of: Owned, caller: Asker | null): void {
   if (access?.ownerIsCaller !== true) return;
   if (caller === null) throw unknownCaller();
-  if (job.submittedBy?.id === caller.id || isAdmin(access.admins, caller)) return;
+  if (of.submitter === caller.id || isAdmin(access.admins, caller)) return;
+  const does = of.kind === 'job' ? 'cancel or release' : 'change';
   throw new EbbError('forbidden', {
-    what: 'only its owner or an administrator may cancel or release this job',
-    got: `${job.id} of ${quoted(job.spec.owner)}, asked by ${quoted(caller.id)}`,
+    what: `only its owner or an administrator may ${does} this ${of.kind}`,
+    got: `${of.name} of ${quoted(of.owner)}, asked by ${quoted(caller.id)}`,
     allowed: 'its submitter, or a caller among the deployment’s `admins`',
     next: 'Ask the owner, or an administrator.',
   });

@@ -12,6 +12,7 @@ import { readLogs } from './logs.ts';
 import { ok, operation, type AnswerShape, type Operation } from './operation.ts';
 import * as request from './requests.ts';
 import * as schema from './schemas.ts';
+import { SERVICE_OPERATIONS } from './services/operations.ts';
 import { batchOf, keyOf, submitBatch, submitJob } from './submit.ts';
 import { listAttempts, listTasks } from './tasks.ts';
 
@@ -109,6 +110,7 @@ const cancel = {
 } as const;
 
 export const API_OPERATIONS: readonly Operation[] = [
+  ...SERVICE_OPERATIONS,
   operation({
     id: 'getRoot',
     ...question,

@@ -68,7 +68,7 @@ export interface Revision {
   readonly atMs: EpochMs;
   /** Absent: not known. */
   readonly by?: Caller;
-  /** Revision that it brings back, as a roll-back does. Absent: it is new. */
+  /** Revision whose replicas it has: that which it brings back, or from which it differs in rules alone. Absent: none. */
   readonly of?: number;
 }
 
@@ -123,6 +123,13 @@ export interface PeriodMeasures {
   readonly replicas: number;
 }
 
+export interface LearnedCapacity {
+  /** Most requests per second that were served in time, or nine tenths of what was not. */
+  readonly rps: number;
+  /** True: more than that was too slow once. False: more has not been tried. */
+  readonly isLimit: boolean;
+}
+
 /** Load that was measured, and what follows from it. */
 export interface ServiceLoad {
   readonly periodS: Seconds;
@@ -131,8 +138,8 @@ export interface ServiceLoad {
   /** End of the last period. */
   readonly endMs: EpochMs;
   readonly last: PeriodMeasures | null;
-  /** Requests per second that a replica is believed to serve in time; null: not known yet. */
-  readonly learnedRps: number | null;
+  /** What one replica serves in time, as far as measured; null: nothing was. */
+  readonly learned: LearnedCapacity | null;
   /** Sums since the service began. */
   readonly requests: number;
   readonly slow: number;
@@ -174,6 +181,8 @@ export interface Service {
   readonly notBeforeMs: EpochMs | null;
   /** Replicas in a row that failed before they served. */
   readonly failuresInARow: number;
+  /** The last failure of a replica, one sentence; null: none since one was healthy for a while. */
+  readonly lastFailure: string | null;
   readonly load: ServiceLoad;
 }
 
@@ -183,6 +192,10 @@ export function specOf({ name, revisions }: Pick<Service, 'name' | 'revisions'>)
   if (last === undefined) throw new RangeError(`the service ${name} has no revision`);
   return last;
 }
+
+/** The revision whose replicas a revision's are: another one where it brings that back, or changed no replica. */
+export const rootOf = ({ revisions }: Pick<Service, 'revisions'>, number: number): number =>
+  revisions.find((r) => r.number === number)?.of ?? number;
 
 /** Label of a replica's job that names its service. */
 export const SERVICE_LABEL = 'ebb.service';

@@ -8,6 +8,7 @@ import type { Pool } from '../domain/pool.ts';
 import type { NormaliseOptions } from '../domain/job-file/normalise.ts';
 import type { Snapshot } from '../domain/snapshot.ts';
 import type { Fleet } from './fleet.ts';
+import type { ServiceSpec } from '../domain/service.ts';
 import type { Market } from './market.ts';
 import type { Store } from './store.ts';
 
@@ -44,6 +45,8 @@ export interface Backend {
   forecast(pools: readonly Pool[]): Promise<PoolForecasts>;
   /** Rights beyond authentication. Absent: every authenticated caller may do everything. */
   readonly access?: Access;
+  /** Services. Absent: they are not turned on here. */
+  readonly services?: ServicesBackend;
   /** Wakes the engine. Cheap; calls coalesce. */
   wake(): void;
   /**
@@ -53,6 +56,18 @@ export interface Backend {
   readonly history?: { readonly days: number; readonly archive: string | null };
   /** Answer to health checks: state of the engine, since when, last cycle, version. */
   health(): Promise<Health>;
+}
+
+/** What services need of the place where they run. */
+export interface ServicesBackend {
+  /** Names of the scaling policies. */
+  readonly scalings: readonly string[];
+  /** Findings about a replica, as `admit` and `place` find them for a job. Throws as they do. */
+  admit(spec: ServiceSpec): Promise<Admission>;
+  /** URL at which a service is reached; null: none yet. */
+  address(service: string): Promise<string | null>;
+  /** Wakes the controller. Cheap; calls coalesce. */
+  wake(): void;
 }
 
 /** Jobs belong to their submitters: nobody submits in another name, and only submitters and administrators cancel. */

@@ -74,3 +74,9 @@ export function footprintNamed(name: string): FootprintPolicy | null {
   const { policy } = FOOTPRINTS[base as keyof typeof FOOTPRINTS];
   return share === 0 ? policy : withBuffer(policy, share);
 }
+
+export const SCALING_NAMES: readonly string[] = Object.keys(SCALING);
+
+/** Null: there is none of that name. */
+export const scalingNamed = (name: string): ScalingPolicy | null =>
+  Object.hasOwn(SCALING, name) ? SCALING[name as keyof typeof SCALING].policy : null;

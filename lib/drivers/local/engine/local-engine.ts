@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { EbbError } from '../../../kernel/errors.ts';
+import type { JobId } from '../../../kernel/ids.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw } from '../../../kernel/units.ts';
 import { expectInstances } from '../../../market/fargate.ts';
@@ -31,6 +32,8 @@ import { NamedFolders, ownFolder } from '../admit/own-folders.ts';
 import { refuseMissingSecrets } from '../admit/secrets-at-hand.ts';
 import { openSqliteStore, type SqliteStore } from '../store/sqlite-store.ts';
 import { unknownToFleet } from './unknown-instances.ts';
+import { LocalTraffic } from '../traffic/local-traffic.ts';
+import { localServices, type LocalServices } from '../services/local-services.ts';
 import { VERSION } from './version.ts';
 import { enterWorld } from '../market/world.ts';
 import type { GivenWorld } from '../market/world-record.ts';
@@ -126,19 +129,28 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
   const history = await HistoryCopy.open(store);
   const thread = threadOf(options, world, store);
   const disk = await watchDisk(options, world, thread);
-  const backend = backendOf(options, { store, world, market, fleet, history, thread, disk });
+  const traffic = new LocalTraffic();
+  const parts = { store, world, market, fleet, history, thread, disk };
+  const placing = placedHere(options, disk);
+  const services = localServices({ ...parts, traffic, place: placing, say: options.say });
+  const backend = backendOf(options, { ...parts, services, place: placing });
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     disk.close();
+    await traffic.close();
     await fleet.close();
     await store.close();
     lock.release();
   };
   return {
     backend,
-    start: () => thread.start(),
+    start: async () => {
+      await thread.start();
+      services.start();
+    },
     failed: thread.failed,
     stop: async (manner) => {
+      await services.stop();
       // A thread that cannot give anything back any more leaves nothing running either.
       if (manner === 'at-once' || !(await thread.drain())) {
         await thread.terminate();
@@ -199,11 +211,26 @@ interface Parts {
   readonly history: HistoryCopy;
   readonly thread: EngineThread;
   readonly disk: DiskWatch;
+  readonly services: LocalServices;
+  readonly place: PlaceHere;
+}
+
+type PlaceHere = (spec: JobSpec, job: JobId) => Promise<Placed>;
+
+/** Where files and secrets of a job are on this machine. */
+function placedHere({ dir }: LocalEngineOptions, disk: DiskWatch): PlaceHere {
+  const named = new NamedFolders(dir);
+  const folders = new FoldersAtHand(() => wallTime.monotonicMs());
+  return (spec, job) => {
+    refuseOnFullDisk(disk, dir);
+    refuseMissingSecrets(spec, dir);
+    return onThisMachine(spec, { own: ownFolder(dir, job), folders, named });
+  };
 }
 
 function backendOf(
   options: LocalEngineOptions,
-  { store, world, market, fleet, history, thread, disk }: Parts,
+  { store, world, market, fleet, history, thread, disk, services, place }: Parts,
 ): Backend {
   const admit = admitter({
     pools: market.pools(),
@@ -211,9 +238,11 @@ function backendOf(
     config: world.config,
     history: history.runtimes,
   });
-  const named = new NamedFolders(options.dir);
   const startedMs = wallTime.epochMs();
-  const folders = new FoldersAtHand(() => wallTime.monotonicMs());
+  const admitHere = async (spec: JobSpec): Promise<Admission> => {
+    await history.refresh();
+    return withoutImages(spec, admit(spec, world.clock.now()));
+  };
   return {
     store,
     clock: world.clock,
@@ -223,15 +252,9 @@ function backendOf(
     limits: world.limits,
     submitter: { baseDir: null, defaultOwner: userInfo().username },
     history: { days: world.config.historyDays, archive: null },
-    place: (spec, job) => {
-      refuseOnFullDisk(disk, options.dir);
-      refuseMissingSecrets(spec, options.dir);
-      return onThisMachine(spec, { own: ownFolder(options.dir, job), folders, named });
-    },
-    admit: async (spec) => {
-      await history.refresh();
-      return withoutImages(spec, admit(spec, world.clock.now()));
-    },
+    place,
+    admit: admitHere,
+    services: services.backend(admitHere),
     forecast: localForecasts({ dir: options.dir, world, market, store }),
     wake: () => thread.wake(),
     health: async (): Promise<Health> => ({

@@ -1,0 +1,251 @@
+/**
+ * The controller of services: observe, decide, record, act, over and over; beside the engine, which runs their replicas
+ * as jobs of one task.
+ * Lifecycle: made -> `round` again and again. Every round begins with the stored records, so that a controller that dies
+ * at any point is followed by the next one without loss.
+ * Invariants: a replica is recorded before its job is submitted, under an id and a key of its own: repeated, the
+ * submission has no further effect. A job is cancelled only once its replica is recorded as stopping. Of two controllers
+ * one wins each record (compare-and-set); the other begins anew with what it finds.
+ */
+import { jobId, timeOrderedText } from '../../kernel/ids.ts';
+import type { Uniform } from '../../kernel/random.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { gte, plus, raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
+import {
+  REVISION_LABEL,
+  SERVICE_LABEL,
+  specOf,
+  type Replica,
+  type Revision,
+  type Service,
+  type ServiceState,
+} from '../../domain/service.ts';
+import type { Admission, Job, JobSpec } from '../../domain/job.ts';
+import type { ScalingPolicy } from '../../policy/services/contracts.ts';
+import type { NewEvent, Store } from '../../ports/store.ts';
+import type { Route, Target, Traffic } from '../../ports/traffic.ts';
+import { newJob } from '../admit/new-job.ts';
+import { factsOf, liveInstances, type Facts } from './facts.ts';
+import { follow, type Moment, type Note } from './follow.ts';
+import { reconcile } from './reconcile.ts';
+import { wantedBy, withPeriod } from './wanted.ts';
+
+export interface ControllerParts {
+  readonly store: Store;
+  readonly traffic: Traffic;
+  readonly clock: Clock;
+  /** Engine seconds of a wall second. */
+  readonly speed: number;
+  readonly random: Uniform;
+  /** Scaling policy by name; null: none has this name any more. */
+  readonly scaling: (name: string) => ScalingPolicy | null;
+  /** Files and secrets of a replica's job, where tasks reach them. */
+  readonly place: (spec: JobSpec, id: Job['id']) => Promise<JobSpec>;
+  /** Wakes the engine. */
+  readonly wake: () => void;
+  /** Told of a service whose round failed; the others go on. */
+  readonly onFault: (service: string, error: unknown) => void;
+}
+
+const NO_NOTES: readonly Note[] = [];
+const ADMITTED: Admission = { feasible: true, notes: [] };
+
+export class Controller {
+  readonly #parts: ControllerParts;
+  /** Routes of the last round: a service whose round fails keeps its own. */
+  #routes: ReadonlyMap<string, Route> = new Map();
+
+  constructor(parts: ControllerParts) {
+    this.#parts = parts;
+  }
+
+  /** One round over all services. Returns their number. O(services x replicas). */
+  async round(): Promise<number> {
+    const { store, traffic, onFault } = this.#parts;
+    const services = await store.services();
+    const instances = services.length === 0 ? new Map() : await liveInstances(store);
+    const routes = new Map<string, Route>();
+    for (const service of services) {
+      const last = this.#routes.get(service.name);
+      if (last !== undefined) routes.set(service.name, last);
+      try {
+        const facts = await factsOf(service, { store, traffic, instances });
+        const next = await this.#decided(service, facts);
+        if (next === 'lost') continue;
+        if (next === 'gone') {
+          routes.delete(service.name);
+          continue;
+        }
+        await this.#act(next, facts);
+        routes.set(service.name, routeOf(next, facts));
+      } catch (error) {
+        onFault(service.name, error);
+      }
+    }
+    this.#routes = routes;
+    await traffic.route([...routes.values()]);
+    return services.length;
+  }
+
+  /** The service as it is recorded now. gone: it is deleted. lost: another has recorded something else meanwhile. */
+  async #decided(service: Service, facts: Facts): Promise<Service | 'gone' | 'lost'> {
+    const { store } = this.#parts;
+    const at = this.#moment();
+    const measured = await this.#measured(service, facts, at);
+    const followed = follow(measured.service, facts, at);
+    const { service: reconciled, begin, notes } = reconcile(followed.service, facts, at);
+    const begun = await this.#begun(reconciled, begin, at.nowMs);
+    const next = withState(begun, at.nowMs);
+    const events = [...measured.notes, ...followed.notes, ...notes].map((n) => eventOf(next, n, at.nowMs));
+    if (next.isDeleting && next.replicas.length === 0) {
+      const deleted = eventOf(next, { type: 'service-deleted', text: 'deleted' }, at.nowMs);
+      return (await store.dropService(service, [...events, deleted])) ? 'gone' : 'lost';
+    }
+    if (isSame(service, next)) return service;
+    const recorded = { ...next, version: service.version + 1 };
+    return (await store.putService(recorded, events)) ? recorded : 'lost';
+  }
+
+  #moment(): Moment {
+    const { clock, speed } = this.#parts;
+    const nowMs = clock.now();
+    return { nowMs, speed, wallS: (sinceMs) => secondsBetween(sinceMs, nowMs) / speed };
+  }
+
+  /** With the last monitoring period, where one is over, and what follows for the wanted replicas. */
+  async #measured(
+    service: Service,
+    facts: Facts,
+    { nowMs }: Moment,
+  ): Promise<{ service: Service; notes: readonly Note[] }> {
+    const { traffic, speed } = this.#parts;
+    const { load } = service;
+    if (service.isDeleting) return { service, notes: NO_NOTES };
+    const dueMs = plus(load.endMs, load.periodS);
+    if (!gte(nowMs, dueMs)) return this.#wanted(service);
+    const period = { fromMs: load.endMs, toMs: nowMs };
+    const found = await traffic.measures(service.name, period);
+    const replicas = [...facts.values()].filter((f) => f.health === 'healthy').length;
+    const wallS = secondsBetween(period.fromMs, nowMs) / speed;
+    const { spec } = specOf(service);
+    const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs: nowMs };
+    return this.#wanted({ ...service, load: withPeriod(load, measured, spec) });
+  }
+
+  #wanted(service: Service): { service: Service; notes: readonly Note[] } {
+    const { spec } = specOf(service);
+    const policy = this.#parts.scaling(spec.scaling);
+    if (policy === null) return { service, notes: NO_NOTES };
+    const { wanted, refused } = wantedBy(service, policy);
+    const before = service.wanted;
+    const notes: Note[] = [];
+    if (wanted.replicas !== before.replicas) {
+      const text = `${wanted.replicas} replicas are wanted in place of ${before.replicas}: ${wanted.reason}`;
+      notes.push({ type: 'service-scaled', text });
+    }
+    const reason = refused ?? wanted.reason;
+    if (refused !== null && refused !== before.reason) notes.push({ type: 'service-scaling-refused', text: refused });
+    return { service: { ...service, wanted: { ...wanted, reason } }, notes };
+  }
+
+  async #begun(service: Service, count: number, nowMs: EpochMs): Promise<Service> {
+    if (count === 0) return service;
+    const { traffic, random } = this.#parts;
+    const { number: revision } = specOf(service);
+    const taken = new Set(service.replicas.map((r) => r.port));
+    const begun: Replica[] = [];
+    for (let i = 0; i < count; i++) {
+      const port = await traffic.port(taken);
+      taken.add(port);
+      const job = jobId(`j-${timeOrderedText(nowMs, random)}`);
+      const number = service.nextReplica + i;
+      const rest = { phase: 'starting', sinceMs: nowMs, hasServed: false, detail: 'it waits for capacity' } as const;
+      begun.push({ number, revision, job, port, ...rest });
+    }
+    return { ...service, replicas: [...service.replicas, ...begun], nextReplica: service.nextReplica + count };
+  }
+
+  /** Jobs of recorded replicas: those that are missing are submitted, those that stop are cancelled. */
+  async #act(service: Service, facts: Facts): Promise<void> {
+    const { store, wake } = this.#parts;
+    let isAwaited = false;
+    for (const replica of service.replicas) {
+      const job = facts.get(replica.number)?.job ?? 'absent';
+      if (replica.phase === 'stopping') {
+        if (job !== 'absent' && job !== 'over') isAwaited = (await store.requestCancel(replica.job)) || isAwaited;
+      } else if (job === 'absent') {
+        await this.#submit(service, replica);
+        isAwaited = true;
+      }
+    }
+    if (isAwaited) wake();
+  }
+
+  async #submit(service: Service, replica: Replica): Promise<void> {
+    const { store, clock, place } = this.#parts;
+    const revision = service.revisions.find((r) => r.number === replica.revision) ?? specOf(service);
+    const placed = await place(replicaJob(service, replica, revision), replica.job);
+    const by = revision.by === undefined ? {} : { by: revision.by };
+    const job = newJob(placed, { id: replica.job, at: clock.now(), after: [], admission: ADMITTED, ...by });
+    const key = `service/${service.name}/${raw(service.createdMs)}/${replica.number}`;
+    await store.submit([{ job, idempotency: { key, digest: replica.job } }]);
+  }
+}
+
+/** Job of one replica: that of its revision, with its port and labels that name its service. */
+function replicaJob({ name }: Service, replica: Replica, { spec, number }: Revision): JobSpec {
+  const { replica: job } = spec;
+  return {
+    ...job,
+    name: `${name}-${replica.number}`,
+    labels: { ...job.labels, [SERVICE_LABEL]: name, [REVISION_LABEL]: String(number) },
+    stages: job.stages.map((stage) => ({ ...stage, env: { ...stage.env, PORT: String(replica.port) } })),
+  };
+}
+
+/** Replicas whose process runs. Those that stop are not reached any more. */
+function routeOf(service: Service, facts: Facts): Route {
+  const { spec } = specOf(service);
+  const targets = service.replicas.flatMap(({ number, port, phase }): Target[] => {
+    const fact = facts.get(number);
+    if (fact?.job !== 'running' || fact.instance === null || phase === 'stopping') return [];
+    return [{ replica: number, instance: fact.instance, port, mode: phase === 'draining' ? 'drain' : 'serve' }];
+  });
+  const { target, health, concurrency, drainS, port } = spec;
+  return { service: service.name, target, health, concurrency, drainS, port, targets };
+}
+
+const eventOf = ({ name, replicas }: Service, { type, text, replica }: Note, atMs: EpochMs): NewEvent => ({
+  atMs,
+  type,
+  job: replicas.find((r) => r.number === replica)?.job ?? null,
+  text: `service ${name}: ${text}`,
+  data: { service: name, ...(replica === undefined ? {} : { replica }) },
+});
+
+/** Failures in a row after which a service without a healthy replica is said to fail. */
+const FAILING = 3;
+
+function withState(service: Service, nowMs: EpochMs): Service {
+  const [state, detail] = stateOf(service, nowMs);
+  return { ...service, state, detail };
+}
+
+function stateOf(service: Service, nowMs: EpochMs): readonly [ServiceState, string] {
+  const { replicas, wanted, rollout, failuresInARow, notBeforeMs, lastFailure } = service;
+  const healthy = replicas.filter((r) => r.phase === 'healthy').length;
+  const of = `${healthy} of ${wanted.replicas} replicas ${wanted.replicas === 1 ? 'is' : 'are'} healthy`;
+  if (service.isDeleting) return ['deleting', `${replicas.length} replicas are still there`];
+  const last = replicas.findLast((r) => r.detail !== null && r.phase === 'starting')?.detail ?? null;
+  const told = lastFailure ?? last;
+  const why = told === null ? '' : `; ${told}`;
+  if (healthy === 0 && failuresInARow >= FAILING) {
+    const waitS = notBeforeMs === null ? 0 : Math.max(0, secondsBetween(nowMs, notBeforeMs));
+    const next = waitS === 0 ? '' : '; the next one begins after a back-off';
+    return ['failing', `${failuresInARow} replicas in a row failed${why}${next}`];
+  }
+  if (rollout !== null) return ['deploying', `revision ${rollout.revision} is coming: ${of}${why}`];
+  return healthy >= wanted.replicas ? ['healthy', of] : ['degraded', `${of}${why}`];
+}
+
+const isSame = (a: Service, b: Service): boolean => JSON.stringify(a) === JSON.stringify(b);

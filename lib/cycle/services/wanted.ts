@@ -1,0 +1,117 @@
+/** Replicas that a service wants now, from the load that its monitor measured. Pure, but for a policy of a user's own. */
+import { probit } from 'simple-statistics';
+import { messageOf } from '../../kernel/errors.ts';
+import { raw } from '../../kernel/units.ts';
+import {
+  specOf,
+  type LearnedCapacity,
+  type PeriodMeasures,
+  type Service,
+  type ServiceLoad,
+  type ServiceSpec,
+  type Wanted,
+} from '../../domain/service.ts';
+import type { ScalingPolicy } from '../../policy/services/contracts.ts';
+
+/** Monitoring periods kept: a day and an hour of minutes. */
+const PERIODS_KEPT = 1500;
+/** A replica that was too slow is believed to serve so much less than it was given. */
+const LESS = 0.9;
+
+export interface Answered {
+  readonly wanted: Wanted;
+  /** Why the policy's answer was not used; null: it was. */
+  readonly refused: string | null;
+}
+
+/**
+ * The load that the policy expects, and room for its bursts, over what a replica serves in time. Requests come at
+ * random: within the target's latency w there are at most L w + z sqrt(L w) of them in as many per cent of cases as the
+ * target wants (Poisson, by its normal approximation). Without a measurement nothing changes.
+ */
+export function wantedBy(service: Service, policy: ScalingPolicy): Answered {
+  const { spec } = specOf(service);
+  const { fixedReplicas } = service;
+  const bounded = (n: number): number => Math.min(spec.max, Math.max(spec.min, n));
+  if (fixedReplicas !== null) return used({ replicas: fixedReplicas, reason: 'set by `ebb service scale`' });
+  const stays: Wanted = { replicas: bounded(service.wanted.replicas), reason: 'nothing has been measured yet' };
+  const answer = expected(service.load, policy);
+  if ('refused' in answer) return { wanted: { ...stays, reason: service.wanted.reason }, refused: answer.refused };
+  if (answer.rps === null) return used(stays);
+  const { learned } = service.load;
+  const perReplica = spec.capacityRps ?? learned?.rps ?? null;
+  if (perReplica === null) return used({ ...stays, reason: 'what a replica can serve is not known yet' });
+  const needRps = answer.rps + burstRps(answer.rps, spec);
+  const enough = bounded(Math.ceil(needRps / perReplica - 1e-9));
+  // More than a replica has served so far may be no trouble: there are no more replicas until requests are slow.
+  const isUntried = spec.capacityRps === null && learned?.isLimit === false;
+  const replicas = isUntried ? Math.min(stays.replicas, enough) : enough;
+  const within = replicas === spec.max && needRps > replicas * perReplica ? ', at most `max`' : '';
+  const reason = `${amount(answer.rps)} rps expected, ${amount(needRps)} with bursts, ${amount(perReplica)} per replica${within}`;
+  return used({ replicas, reason });
+}
+
+const used = (wanted: Wanted): Answered => ({ wanted, refused: null });
+
+const amount = (rps: number): string => String(Number(rps.toPrecision(3)));
+
+function burstRps(rps: number, { target }: ServiceSpec): number {
+  const z = probit(target.percent / 100);
+  return Math.max(0, z) * Math.sqrt(rps / raw(target.latencyS));
+}
+
+/** Its own policy can be wrong, or throw: that never stops a service. */
+function expected(
+  load: ServiceLoad,
+  policy: ScalingPolicy,
+): { readonly rps: number | null } | { readonly refused: string } {
+  try {
+    const rps: unknown = policy({ periodS: raw(load.periodS), rps: load.rps.map((r) => r ?? NaN) });
+    if (rps === null) return { rps: null };
+    if (typeof rps === 'number' && rps >= 0 && Number.isFinite(rps)) return { rps };
+    return { refused: `the scaling policy answered ${String(rps)}; allowed: a number from 0, or null` };
+  } catch (error) {
+    return { refused: `the scaling policy failed: ${messageOf(error)}` };
+  }
+}
+
+export interface Measured {
+  /** Null: nothing was measured. */
+  readonly period: PeriodMeasures | null;
+  /** Wall seconds of the period. */
+  readonly wallS: number;
+  readonly endMs: ServiceLoad['endMs'];
+}
+
+/** The load with one more period, and what it says about a replica. O(periods kept). */
+export function withPeriod(load: ServiceLoad, { period, wallS, endMs }: Measured, spec: ServiceSpec): ServiceLoad {
+  const rps = period === null ? null : (period.requests + period.failed) / wallS;
+  const all = [...load.rps, rps].slice(-PERIODS_KEPT);
+  if (period === null) return { ...load, rps: all, endMs };
+  return {
+    ...load,
+    rps: all,
+    endMs,
+    last: period,
+    learned: learned(load.learned, period, { spec, wallS }),
+    requests: load.requests + period.requests,
+    slow: load.slow + period.slow,
+    failed: load.failed + period.failed,
+  };
+}
+
+/**
+ * Requests per second that a replica serves in time, as observed: the most that was served within the target, and nine
+ * tenths of what was too much.
+ */
+function learned(
+  known: LearnedCapacity | null,
+  { requests, slow, replicas }: PeriodMeasures,
+  { spec, wallS }: { readonly spec: ServiceSpec; readonly wallS: number },
+): LearnedCapacity | null {
+  if (requests === 0 || replicas === 0) return known;
+  const each = requests / wallS / replicas;
+  const isInTime = slow / requests <= 1 - spec.target.percent / 100;
+  if (isInTime) return { rps: Math.max(known?.rps ?? 0, each), isLimit: known?.isLimit ?? false };
+  return { rps: Math.min(known?.rps ?? Infinity, LESS * each), isLimit: true };
+}

@@ -1,0 +1,30 @@
+import type { ErrorCode, ErrorFacts } from '../../../kernel/errors.ts';
+import type { PeriodMeasures } from '../../../domain/service.ts';
+import type { Route, TargetState } from '../../../ports/traffic.ts';
+
+/** Questions to the proxy's thread, each with its answer. */
+export interface TrafficCalls {
+  readonly route: { readonly given: readonly Route[]; readonly answer: null };
+  readonly states: { readonly given: string; readonly answer: readonly TargetState[] };
+  readonly take: {
+    readonly given: string;
+    readonly answer: Omit<PeriodMeasures, 'replicas' | 'fromMs' | 'toMs'> | null;
+  };
+  readonly address: { readonly given: string; readonly answer: string | null };
+  readonly close: { readonly given: null; readonly answer: null };
+}
+
+export type CallName = keyof TrafficCalls;
+
+export type ToTraffic = {
+  readonly [Name in CallName]: {
+    readonly id: number;
+    readonly call: Name;
+    readonly given: TrafficCalls[Name]['given'];
+  };
+}[CallName];
+
+export type FromTraffic =
+  | { readonly id: number; readonly answer: TrafficCalls[CallName]['answer'] }
+  /** As an object the error would lose its class between threads. */
+  | { readonly id: number; readonly error: { readonly code: ErrorCode; readonly facts: ErrorFacts } };

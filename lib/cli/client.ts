@@ -20,6 +20,7 @@ export interface Request {
 export interface Client {
   get<T>(path: string, query?: Query): Promise<T>;
   post<T>(path: string, request?: Request): Promise<T>;
+  delete<T>(path: string): Promise<T>;
   /** Events after a sequence number, as they happen, until `signal` aborts. */
   events(after: number, signal: AbortSignal, job?: string): AsyncIterable<EventView>;
 }
@@ -38,7 +39,7 @@ export interface RawAnswer {
 }
 /** Sends one request and returns the whole answer. */
 export type Send = (request: {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path with query string. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -47,7 +48,7 @@ export type Send = (request: {
 
 /** Client over any function that sends a request. */
 export function clientOver(send: Send, pollMs = POLL_MS): BatchClient {
-  const call = async <T>(method: 'GET' | 'POST', path: string, request: Request): Promise<T> => {
+  const call = async <T>(method: 'GET' | 'POST' | 'DELETE', path: string, request: Request): Promise<T> => {
     const headers = { accept: 'application/json', ...request.headers };
     const body = request.bodyText ?? (request.body === undefined ? null : JSON.stringify(request.body));
     const answer = await send({
@@ -61,6 +62,7 @@ export function clientOver(send: Send, pollMs = POLL_MS): BatchClient {
   return {
     get: (path, query = {}) => call('GET', path, { query }),
     post: (path, request = {}) => call('POST', path, request),
+    delete: (path) => call('DELETE', path, {}),
     events: (after, signal, job) => poll(send, { after, signal, job }, pollMs),
     lastEvent: async () => {
       let last = 0;

@@ -4,12 +4,14 @@ import { userInfo } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { once } from '../kernel/once.ts';
 import { normaliseLocated } from '../domain/job-file/job-file.ts';
+import { isServiceFile, normaliseService } from '../domain/service-file/service-file.ts';
 import { eachDocument, fileTooLarge, MAX_FILE_BYTES } from '../domain/job-file/text.ts';
 import { isS3Uri } from '../domain/s3-uri.ts';
 import { EbbError, type Issue } from '../kernel/errors.ts';
 
-/** Job file as data, as it is sent. The engine checks it again. */
+/** Job or service file as data, as it is sent. The engine checks it again. */
 export interface JobSource {
+  readonly kind: 'job' | 'service';
   /** Name in messages: the path as given, or `standard input`. */
   readonly label: string;
   /** JSON text. */
@@ -24,13 +26,20 @@ export interface BadSource {
 
 const FILES_PER_TURN = 50;
 
+/** Folder of relative paths, standard input, and what the documents are. Default: jobs. */
+export interface From {
+  readonly cwd: string;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly as?: 'jobs' | 'services' | 'both';
+}
+
 /**
  * Jobs from files, one per document, in order; `-` is standard input. Relative working directories are relative to the
  * file. `onFile` gets the number of files read.
  */
 export async function readAllSources(
   paths: readonly string[],
-  { cwd, stdin }: { readonly cwd: string; readonly stdin: NodeJS.ReadableStream },
+  { cwd, stdin, as = 'jobs' }: From,
   onFile: (read: number) => void = () => undefined,
 ): Promise<readonly (JobSource | BadSource)[]> {
   const all: (JobSource | BadSource)[] = [];
@@ -39,7 +48,7 @@ export async function readAllSources(
     try {
       const source = path === '-' ? await readWhole(stdin, label) : await readText(resolve(cwd, path), label);
       const folder = path === '-' ? cwd : dirname(resolve(cwd, path));
-      for (const each of sourcesIn(source, label, folder)) all.push(each);
+      for (const each of sourcesIn(source, { label, folder, as })) all.push(each);
     } catch (error) {
       if (!(error instanceof EbbError)) throw error;
       all.push({ label, error });
@@ -52,10 +61,7 @@ export async function readAllSources(
 }
 
 /** Jobs from files that must all be valid. Throws the findings of all files, up to a limit. */
-export async function readJobSources(
-  paths: readonly string[],
-  from: { readonly cwd: string; readonly stdin: NodeJS.ReadableStream },
-): Promise<readonly JobSource[]> {
+export async function readJobSources(paths: readonly string[], from: From): Promise<readonly JobSource[]> {
   return allGood(await readAllSources(paths, from));
 }
 
@@ -67,7 +73,7 @@ export function allGood(all: readonly (JobSource | BadSource)[], wayOn = ''): re
   if (bad.length === 1) throw first.error;
   const issues = bad.flatMap(({ label, error }) => issuesOf(label, error)).slice(0, MAX_ISSUES);
   throw new EbbError(first.error.code, {
-    what: `${bad.length} of ${all.length} jobs cannot be read or have faults; none was submitted`,
+    what: `${bad.length} of ${all.length} jobs or services cannot be read or have faults; none was submitted`,
     issues,
     next: `correct the places named${wayOn}`,
   });
@@ -82,7 +88,10 @@ function issuesOf(label: string, { facts }: EbbError): readonly Issue[] {
   return [{ at: facts.at ?? label, message: got === undefined ? facts.what : `${facts.what}: ${got}` }];
 }
 
-function* sourcesIn(source: string, label: string, folder: string): Generator<JobSource | BadSource> {
+function* sourcesIn(
+  source: string,
+  { label, folder, as }: { readonly label: string; readonly folder: string; readonly as: NonNullable<From['as']> },
+): Generator<JobSource | BadSource> {
   // A document has a number only if its file has several, which is known at the end.
   const documents: (JobSource | BadSource)[] = [];
   for (const document of eachDocument(source, { path: label })) {
@@ -90,8 +99,11 @@ function* sourcesIn(source: string, label: string, folder: string): Generator<Jo
     else {
       try {
         // Findings get line and column only here; the engine checks again.
-        normaliseLocated(document, { baseDir: folder, defaultOwner: currentUser() });
-        documents.push({ label, text: JSON.stringify(complete(document.json, folder)) });
+        const options = { baseDir: folder, defaultOwner: currentUser() };
+        const kind = as === 'services' || (as === 'both' && isServiceFile(document.json)) ? 'service' : 'job';
+        if (kind === 'job') normaliseLocated(document, options);
+        else normaliseService(document.json, { ...options, scalings: null }, document.locate);
+        documents.push({ kind, label, text: JSON.stringify(complete(document.json, folder)) });
       } catch (error) {
         if (!(error instanceof EbbError)) throw error;
         documents.push({ label, error });
@@ -100,7 +112,7 @@ function* sourcesIn(source: string, label: string, folder: string): Generator<Jo
   }
   const several = documents.length > 1;
   for (const [i, each] of documents.entries()) {
-    yield several ? { ...each, label: `${label} (job ${i + 1} of ${documents.length})` } : each;
+    yield several ? { ...each, label: `${label} (document ${i + 1} of ${documents.length})` } : each;
   }
 }
 
@@ -180,7 +192,7 @@ export async function namingFile<T>(label: string, work: () => Promise<T>): Prom
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof EbbError) || !/^(job-file\.|job\.)/.test(error.code)) throw error;
+    if (!(error instanceof EbbError) || !/^(job-file\.|job\.|service-file\.)/.test(error.code)) throw error;
     const { at } = error.facts;
     throw new EbbError(error.code, { ...error.facts, at: at === undefined ? label : `${label} ${at}` });
   }

@@ -6,6 +6,7 @@ import { addModels } from './commands/model-commands.ts';
 import { addRunning } from './commands/engine-commands.ts';
 import { addSettings } from './commands/settings-command.ts';
 import { addSimulate } from './commands/simulate-command.ts';
+import { addServices } from './commands/service-commands.ts';
 import { addUpkeep } from './commands/upkeep-commands.ts';
 import { DEFAULT_URL, type World } from './context.ts';
 import { EbbError } from '../kernel/errors.ts';
@@ -23,7 +24,7 @@ export interface ProgramParts {
 export async function buildProgram({ world, finish, whole }: ProgramParts): Promise<Command> {
   const program = new Command('ebb')
     .description(
-      'Ebbtide runs batch jobs on capacity that ebbs and flows in price and availability: deadlines met at the lowest cost, every decision explained, every cent accounted for.',
+      'Ebbtide runs batch jobs and services on capacity that ebbs and flows in price and availability: deadlines and latency targets met at the lowest cost, every decision explained, every cent accounted for.',
     )
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
@@ -52,6 +53,8 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
   addSimulate(program, world, finish);
   program.commandsGroup('Work with jobs (of an engine started with `ebb up`):');
   addJobs(program, world, finish);
+  program.commandsGroup('Run services (on such an engine):');
+  addServices(program, world, finish);
   program.commandsGroup('See capacity and money:');
   addCapacity(program, world, finish);
   await addMarket(program, whole);

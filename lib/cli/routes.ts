@@ -1,5 +1,6 @@
 /** Paths of the API that the command line uses; documented in full by /api/openapi.json. */
 const job = (ref: string): string => `/api/jobs/${encodeURIComponent(ref)}`;
+const service = (name: string): string => `/api/services/${encodeURIComponent(name)}`;
 
 export const routes = {
   jobs: '/api/jobs',
@@ -20,4 +21,8 @@ export const routes = {
   instances: '/api/instances',
   plans: '/api/plans',
   health: '/api/health',
+  services: '/api/services',
+  service,
+  scaleService: (name: string): string => `${service(name)}/scale`,
+  explainService: (name: string): string => `${service(name)}/explain`,
 } as const;

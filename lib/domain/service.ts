@@ -1,5 +1,5 @@
 import type { JobId } from '../kernel/ids.ts';
-import type { EpochMs, Seconds } from '../kernel/units.ts';
+import { seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Caller } from './caller.ts';
 import type { JobSpec } from './job.ts';
 
@@ -196,6 +196,9 @@ export function specOf({ name, revisions }: Pick<Service, 'name' | 'revisions'>)
 /** The revision whose replicas a revision's are: another one where it brings that back, or changed no replica. */
 export const rootOf = ({ revisions }: Pick<Service, 'revisions'>, number: number): number =>
   revisions.find((r) => r.number === number)?.of ?? number;
+
+/** Length of the future that a replica is planned for: it has no end of its own. */
+export const REPLICA_AHEAD_S: Seconds = seconds(3600);
 
 /** Label of a replica's job that names its service. */
 export const SERVICE_LABEL = 'ebb.service';

@@ -2,27 +2,30 @@
  * Replicas of services in the decision of any preset. A replica has no end and no deadline of its own, so no policy can
  * estimate, value or move it as it does a job. Here the stages are given what they need to know instead:
  * - A replica runs for another hour, however long it has run (no memory).
- * - It is worth a thousand times a best-effort job of that length, less with each second that it is not there: as work
- *   with a deadline (JamaisVu, section 4.1.2), so that it comes before best-effort work and takes its place.
+ * - It is worth a thousand times a best-effort job of that length, as work with a deadline is (JamaisVu, section 4.1.2):
+ *   so it comes before best-effort work and takes its place. An hour without it costs twenty times such a job: it never
+ *   waits to save money, and yet a lower price is worth a small risk that it is lost, for the next one begins with the
+ *   market's warning, while it still serves.
  * - It never waits for a slot of other tasks, and no plan moves, copies or preempts it: its controller begins the next
  *   one before it ends this one.
  */
-import { raw, seconds, secondsBetween, plus, type EpochMs } from '../../kernel/units.ts';
+import { add, plus, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { certain } from '../../domain/distribution.ts';
 import type { RuntimeForecast } from '../../domain/forecast.ts';
 import { forecastFor, type StageForecasts } from '../../domain/forecasts.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
+import { REPLICA_AHEAD_S } from '../../domain/service.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { MovePolicy, QueuePolicy, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
 
-/** Length of the future that a replica is planned for, seconds. */
-export const REPLICA_AHEAD_S = 3600;
 /** Worth over that of a best-effort job of the same size (JamaisVu, section 4.1.2). */
 const FACTOR = 1000;
+/** Loss of an hour's delay over that worth. Of one minute: a third of it, several times what an hour costs. */
+const LOSS_PER_HOUR = 20;
 
 const isReplica = ({ class: kind }: Pick<RunningTask, 'class'>): boolean => kind === 'service';
 
@@ -53,7 +56,7 @@ function replicaForecasts(runtime: StageForecasts, { jobs, running, nowMs }: Sna
   for (const r of running) if (isReplica(r)) ages.set(r.attempt.job, ageS(r, nowMs));
   const isOf = (job: Job | undefined): boolean => job?.spec.class === 'service';
   const replica = (job: JobId): RuntimeForecast => ({
-    runtime: certain(seconds((ages.get(job) ?? 0) + REPLICA_AHEAD_S)),
+    runtime: certain(add(seconds(ages.get(job) ?? 0), REPLICA_AHEAD_S)),
     basis: 'hint',
     reason: 'a replica of a service: it has no end of its own',
   });
@@ -92,13 +95,14 @@ const valueOfReplicas =
   };
 
 function replicaWorth(worth: Worth, nowMs: EpochMs): Worth {
-  const usd = FACTOR * worthAt(worth.curve, nowMs);
-  const inTimeMs = plus(nowMs, seconds(REPLICA_AHEAD_S));
+  const alikeUsd = worthAt(worth.curve, nowMs);
+  const usd = FACTOR * alikeUsd;
+  const inTimeMs = plus(nowMs, REPLICA_AHEAD_S);
   return {
     curve: {
       points: [
         { atMs: inTimeMs, usd },
-        { atMs: plus(inTimeMs, seconds(REPLICA_AHEAD_S)), usd: 0 },
+        { atMs: plus(inTimeMs, REPLICA_AHEAD_S), usd: usd - LOSS_PER_HOUR * alikeUsd },
       ],
     },
     taskDeadlineMs: null,

@@ -38,7 +38,7 @@ const SETTLE_S = 1;
 export function follow(service: Service, facts: Facts, at: Moment): Followed {
   const notes: Note[] = [];
   const { health, drainS } = specOf(service).spec;
-  const rules: Rules = { ...at, graceS: Number(health.graceS), drainS: Number(drainS) };
+  const rules: Rules = { ...at, name: service.name, graceS: Number(health.graceS), drainS: Number(drainS) };
   let failures = 0;
   let lastFailure: string | null = null;
   let hasSettled = false;
@@ -82,6 +82,7 @@ function backOffMs(inARow: number, { nowMs, speed }: Moment): EpochMs | null {
 }
 
 interface Rules extends Moment {
+  readonly name: string;
   readonly graceS: number;
   readonly drainS: number;
 }
@@ -125,11 +126,18 @@ function turned(
   return { ...replica, phase, sinceMs, detail };
 }
 
-function ended(replica: Replica, { why }: ReplicaFacts, { wallS }: Rules): Step {
+function ended(replica: Replica, { why }: ReplicaFacts, { wallS, name }: Rules): Step {
   const { number, phase, hasServed, sinceMs } = replica;
   if (phase === 'stopping') return { next: null, isFailure: false };
   const isFailure = phase !== 'draining' && (!hasServed || wallS(sinceMs) < STAYED_S);
-  return { next: null, isFailure, note: note('ended', `replica ${number} ended: ${why ?? 'its job is over'}`) };
+  return {
+    next: null,
+    isFailure,
+    note: note(
+      'ended',
+      `replica ${number} ended: ${why ?? 'its job is over'} (\`ebb logs ${name}-${number} --stderr\`)`,
+    ),
+  };
 }
 
 function drained(replica: Replica, { inFlight, job }: ReplicaFacts, rules: Rules): Step {

@@ -134,9 +134,9 @@ function jobFindings(file: JobFile): Finding[] {
   };
   if (file.class === 'service') {
     findings.push({
-      code: 'job.not-in-version',
+      code: 'job-file.invalid',
       path: ['class'],
-      message: 'services do not run in this version; allowed: deadline, best-effort',
+      message: 'a service is no job: apply it by `ebb service apply FILE`; allowed here: deadline, best-effort',
     });
   }
   if (file.class === 'deadline' && file.deadline === undefined) {

@@ -395,7 +395,7 @@ export const jobFileSchema = z
       .optional()
       .describe('Your own keys and values, to find jobs by.'),
     class: z.enum(['deadline', 'best-effort', 'service']).optional().meta({
-      description: 'What matters: a deadline, an early end, or (not in this version) a service that keeps running.',
+      description: 'What matters: a deadline, or an early end. A `service` is a file of its own (`ebb service apply`).',
       default: '`deadline` where one is given, else `best-effort`',
     }),
     deadline: deadline

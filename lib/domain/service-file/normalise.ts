@@ -3,6 +3,7 @@ import { seconds, type Seconds } from '../../kernel/units.ts';
 import { nearestHint } from '../nearest-name.ts';
 import type { Checkpoint, JobSpec } from '../job.ts';
 import {
+  REPLICA_AHEAD_S,
   REVISION_LABEL,
   SERVICE_LABEL,
   type HealthCheck,
@@ -37,11 +38,11 @@ const NOTHING_TO_SAVE: Checkpoint = { signal: 'SIGTERM', graceS: seconds(1), eve
 const GIVEN = ['PORT'];
 
 export interface ServiceOptions extends NormaliseOptions {
-  /** Names of the scaling policies. */
-  readonly scalings: readonly string[];
+  /** Names of the scaling policies; null: the name is not checked. */
+  readonly scalings: readonly string[] | null;
 }
 
-/** True for a file of class `service`, or one that has keys of a service alone. */
+/** True for a file of class `service`. */
 export const isServiceFile = (json: unknown): boolean =>
   typeof json === 'object' && json !== null && (json as { readonly class?: unknown }).class === 'service';
 
@@ -71,7 +72,13 @@ function replicaOf(json: unknown, options: NormaliseOptions, locate: Locate): Jo
       class: 'service',
       // The controller begins another replica, later each time, where one fails.
       // A lost replica has lost no work: plans take it as one that saves all of it when it is warned.
-      stages: job.stages.map((stage) => ({ ...stage, name: 'replica', retries: 0, checkpoint: NOTHING_TO_SAVE })),
+      stages: job.stages.map((stage) => ({
+        ...stage,
+        name: 'replica',
+        retries: 0,
+        expectedRuntimeS: REPLICA_AHEAD_S,
+        checkpoint: NOTHING_TO_SAVE,
+      })),
     };
   } catch (error) {
     if (!(error instanceof EbbError) || error.code === 'internal') throw error;
@@ -119,7 +126,7 @@ function findingsIn(file: ServiceFile, spec: ServiceSpec, { scalings }: ServiceO
     findings.push({ code: 'service-file.invalid', path, message, atKey });
   };
   if (spec.min > spec.max) invalid(['min'], `must be at most \`max\`; got ${spec.min}, and \`max\` is ${spec.max}`);
-  if (!scalings.includes(spec.scaling)) {
+  if (scalings !== null && !scalings.includes(spec.scaling)) {
     invalid(
       ['scaling'],
       `no scaling policy is called ${JSON.stringify(spec.scaling)}; ${nearestHint(spec.scaling, scalings)}`,

@@ -38,6 +38,7 @@ export class ServiceProxy {
   readonly #targets = new Map<number, ReplicaTarget>();
   readonly #queue: Waiting[] = [];
   readonly #measuring = new Measuring();
+  #isClosed = false;
 
   private constructor(route: Route) {
     this.#route = route;
@@ -93,6 +94,7 @@ export class ServiceProxy {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     for (const waiting of this.#queue.splice(0)) waiting.go(null);
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -146,7 +148,10 @@ export class ServiceProxy {
       free.inFlight += 1;
       return Promise.resolve(free);
     }
-    if (this.#queue.length >= Math.min(MOST_QUEUED, QUEUED_PER_REPLICA * Math.max(1, this.#targets.size)))
+    if (
+      this.#isClosed ||
+      this.#queue.length >= Math.min(MOST_QUEUED, QUEUED_PER_REPLICA * Math.max(1, this.#targets.size))
+    )
       return Promise.resolve(null);
     const waitMs = Math.max(LEAST_WAIT_MS, WAIT_FACTOR * 1000 * raw(this.#route.target.latencyS));
     return new Promise((resolve) => {
@@ -192,7 +197,7 @@ export class ServiceProxy {
   }
 
   #serveQueue(): void {
-    while (this.#queue.length > 0) {
+    while (this.#queue.length > 0 && !this.#isClosed) {
       const target = this.#leastBusy(NONE_TRIED);
       if (target === null) return;
       const next = this.#queue.shift();

@@ -5,93 +5,16 @@
  *
  * With --check the exit code is 1 if the files differ.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { COMPLETE_EXAMPLE } from '../../lib/domain/job-file/example.ts';
 import { jobFileJsonSchema } from '../../lib/domain/job-file/job-file.ts';
 
-interface Schema {
-  readonly type?: string;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly pattern?: string;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly maxItems?: number;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly additionalProperties?: Schema | boolean;
-}
+import { objectOf, pick, table, writeOrCheck, type Schema } from './schema-table.ts';
 
-const root = join(import.meta.dirname, '../..');
 const schema = jobFileJsonSchema() as Schema;
 const { properties: top = {} } = schema;
 const stage = top['stages']?.items ?? {};
 /** Nested objects with their own table; `stages[]` comes first. */
 const NESTED = ['resources', 'constraints', 'preferences', 'checkpoint', 'value'];
-
-const cell = (text: string): string => text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
-const code = (value: unknown): string => `\`${String(value)}\``;
-
-/** Form of a value, in a few words. */
-function typeOf(key: string, s: Schema): string {
-  if (DURATIONS.has(key)) return key === 'deadline' ? 'duration or time' : 'duration';
-  if (SIZES.has(key)) return 'size';
-  if (key === 'cpu') return 'number or thousandths';
-  if (s.enum !== undefined) return s.enum.map(code).join(', ');
-  if (s.anyOf !== undefined) {
-    const kinds = [...new Set(s.anyOf.map((a) => typeOf('', a)))];
-    return kinds.join(' or ');
-  }
-  if (s.type === 'array')
-    return `list of ${NESTED.includes(key) || key === 'stages' ? 'objects' : typeOf('', s.items ?? {})}`;
-  if (s.type === 'object') return s.properties === undefined ? 'map of texts' : 'object';
-  if (s.type === 'string') return 'text';
-  return `${s.type ?? 'any'}${range(s)}`;
-}
-
-const DURATIONS = new Set(['deadline', 'timeout', 'grace', 'every', 'expectedRuntime', 'worthlessAfter']);
-const SIZES = new Set(['memory', 'disk']);
-
-function range(s: Schema): string {
-  const low = s.minimum ?? s.exclusiveMinimum;
-  const isOpenBelow = s.minimum === undefined && s.exclusiveMinimum !== undefined;
-  const hasHigh = s.maximum !== undefined && s.maximum < Number.MAX_SAFE_INTEGER;
-  if (low === undefined && !hasHigh) return '';
-  const parts = [
-    ...(low === undefined ? [] : [`${isOpenBelow ? 'more than' : 'from'} ${low}`]),
-    ...(hasHigh ? [`to ${s.maximum.toLocaleString('en-US')}`] : []),
-  ];
-  return `, ${parts.join(' ')}`;
-}
-
-function defaultOf(s: Schema, isRequired: boolean): string {
-  if (isRequired) return 'required';
-  if (s.default === undefined) return '';
-  return typeof s.default === 'string' && s.default.includes(' ')
-    ? s.default
-    : code(JSON.stringify(s.default).replaceAll('"', ''));
-}
-
-function table(of: Schema): string {
-  const rows = Object.entries(of.properties ?? {}).map(([key, s]) => {
-    const isRequired = of.required?.includes(key) === true || key === 'command';
-    return `| ${code(key)} | ${cell(typeOf(key, s))} | ${cell(defaultOf(s, isRequired))} | ${cell(s.description ?? '')} |`;
-  });
-  return ['| key | type | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n');
-}
-
-const pick = (of: Schema, wanted: (key: string) => boolean): Schema => ({
-  ...of,
-  properties: Object.fromEntries(Object.entries(of.properties ?? {}).filter(([key]) => wanted(key))),
-});
-const objectOf = (s: Schema): Schema => s.items ?? s.anyOf?.find((a) => a.properties !== undefined) ?? s;
 
 function page(): string {
   const stageKeys = new Set(Object.keys(stage.properties ?? {}));
@@ -153,26 +76,10 @@ ${COMPLETE_EXAMPLE.trimEnd()}
 `;
 }
 
-const outputs: readonly (readonly [string, string])[] = [
-  ['docs/reference/job-file.md', page()],
-  ['docs/reference/job-file.schema.json', `${JSON.stringify(schema, null, 2)}\n`],
-];
-const isCheck = process.argv.includes('--check');
-for (const [name, text] of outputs) {
-  const path = join(root, name);
-  if (!isCheck) {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
-  } else if (currentText(path) !== text) {
-    console.error(`${name} does not match the schema: run \`node scripts/docs/job-file.ts\``);
-    process.exitCode = 1;
-  }
-}
-
-function currentText(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return null;
-  }
-}
+writeOrCheck(
+  [
+    ['docs/reference/job-file.md', page()],
+    ['docs/reference/job-file.schema.json', `${JSON.stringify(schema, null, 2)}\n`],
+  ],
+  'node scripts/docs/job-file.ts',
+);

@@ -27,7 +27,8 @@ import { readRun, writeRun } from '../run-record.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT } from '../signals.ts';
 import { failuresOf } from '../views/failures.ts';
 import { figures, summary, verdict, type JobResult, type RunResult } from '../views/summary.ts';
-import { goingOn, resumeCommand, unfinishedJobs } from '../unfinished.ts';
+import { beginAll } from '../service-source.ts';
+import { amountText, goingOn, resumeCommand, servicesThere, unfinishedJobs } from '../unfinished.ts';
 import { submitOne } from './submit.ts';
 import type { RunOptions } from '../flags/engine-flags.ts';
 
@@ -52,7 +53,7 @@ export const run: Action<RunOptions> = async (context, files, options) => {
       next: 'name one, e.g. `ebb run examples/hello.yaml`, or go on with `ebb run --resume`',
     });
   }
-  const sources = await readJobSources(files, world);
+  const sources = await readJobSources(files, { ...world, as: 'both' });
   const { openEmbedded } = await import('../compose.ts');
   // Nothing would wait for the jobs or hear a signal any more.
   const onInterrupted = (afterS: number): void => {
@@ -86,7 +87,7 @@ interface Order {
 }
 
 async function runOn(engine: Embedded, order: Order): Promise<number> {
-  const { context } = order;
+  const { context, sources } = order;
   const { client } = engine;
   const { total } = await client.get<CostReport>(routes.costs, { by: 'pool' });
   const after = await client.lastEvent();
@@ -99,10 +100,15 @@ async function runOn(engine: Embedded, order: Order): Promise<number> {
   try {
     if (before !== null) writeRun(order.path, { jobs, before });
     await engine.start();
+    const services = sources.filter((s) => s.kind === 'service');
+    await beginAll(client, services, context.output);
+    const lasts = (await servicesThere(client)).length > 0;
+    if (lasts) context.output.note('services run until Ctrl-C');
     const watching = watchJobs({
       client,
       output: context.json ? { ...context.output, live: false } : context.output,
-      jobs,
+      // With a service there is no end.
+      jobs: lasts ? null : jobs,
       signal: stopping.signal,
       after,
       ...(before === null ? {} : { before }),
@@ -162,21 +168,23 @@ function withWayOn(error: EbbError, { context, dir }: Order): EbbError {
 /** Unfinished jobs to resume. Without --resume there must be none: they would run unasked, at this run's cost. */
 async function unfinished(client: Client, { resume, dir, sources, context }: Order): Promise<string[]> {
   const open = await unfinishedJobs(client);
-  if (!resume && open.length > 0) {
+  const services = await servicesThere(client);
+  const there = [...services, ...open.map((j) => `${j.name} (${j.id})`)];
+  if (!resume && there.length > 0) {
     throw new EbbError('conflict', {
-      what: `${dir} holds ${plural(open.length, 'unfinished job')}`,
-      got: open
-        .slice(0, 3)
-        .map((j) => `${j.name} (${j.id})`)
-        .join(', '),
+      what:
+        services.length === 0
+          ? `${dir} holds ${plural(open.length, 'unfinished job')}`
+          : `${dir} holds ${amountText(open.length, services.length)} that go on`,
+      got: there.slice(0, 3).join(', '),
       next: `go on with \`${resumeCommand(dir, context.world.env)}\`, or give this run a folder of its own with --dir`,
     });
   }
-  if (resume && open.length === 0 && sources.length === 0) {
+  if (resume && there.length === 0 && sources.length === 0) {
     throw new EbbError('not-found', { what: `${dir} holds no unfinished job`, next: 'run a job: `ebb run FILE`' });
   }
   if (resume) {
-    context.output.note(await goingOn(client, open.length, dir));
+    context.output.note(await goingOn(client, amountText(open.length, services.length), dir));
     // The cause may be mended by now. If not, they are held again with its message.
     for (const { id, state } of open) if (state === 'held') await client.post(routes.release(id));
   }
@@ -187,7 +195,7 @@ async function unfinished(client: Client, { resume, dir, sources, context }: Ord
 async function submitAll(engine: Embedded, { sources, context }: Order): Promise<string[]> {
   const submitted: string[] = [];
   try {
-    for (const source of sources) {
+    for (const source of sources.filter((s) => s.kind === 'job')) {
       const { job, admission } = await submitOne(engine.client, source, undefined);
       submitted.push(job.id);
       const warning = admission.feasible ? '' : context.output.colors.yellow('warning: ');

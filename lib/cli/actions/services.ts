@@ -13,7 +13,7 @@ import type { ApplyOptions, ServiceLogsOptions } from '../flags/service-flags.ts
 import { plural } from '../format.ts';
 import { json, type Output } from '../output.ts';
 import { routes } from '../routes.ts';
-import { applyOne, readServiceSources } from '../service-source.ts';
+import { appliedText, applyOne, readServiceSources } from '../service-source.ts';
 import { onStopRequest } from '../signals.ts';
 import { serviceExplanationText, servicesTable, serviceStatus } from '../views/service-views.ts';
 import { text } from '../views/text-table.ts';
@@ -41,14 +41,6 @@ export const apply: Action<ApplyOptions> = async (context, files, options) => {
   if (asJson) json(output, answers.length === 1 ? answers[0] : answers);
   return exit;
 };
-
-export function appliedText({ outcome, service }: ApplyAnswer): string {
-  const at = service.url === null ? '' : ` at ${service.url}`;
-  const name = text(service.name);
-  if (outcome === 'unchanged') return `${name} is as the file says already (revision ${service.revision})${at}`;
-  const does = outcome === 'created' ? 'begins' : `is updated to revision ${service.revision}`;
-  return `${name} ${does}${at}; follow it with \`ebb service watch ${name}\``;
-}
 
 /** Waits for an update. Exit code: 0 if its revision is in place, else that of a failed job. */
 async function settled(engine: Client, applied: ApplyAnswer['service'], output: Output): Promise<number> {

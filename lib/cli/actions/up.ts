@@ -8,7 +8,9 @@ import { keptToken, tokenIn } from '../../api/server/token.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { json } from '../output.ts';
-import { goingOn, unfinishedJobs } from '../unfinished.ts';
+import { readJobSources } from '../job-source.ts';
+import { beginAll } from '../service-source.ts';
+import { amountText, goingOn, servicesThere, unfinishedJobs } from '../unfinished.ts';
 import { endedByStop, onStopRequest, SIGNAL_EXIT, type StopSignal } from '../signals.ts';
 import type { UpOptions } from '../flags/engine-flags.ts';
 
@@ -19,8 +21,9 @@ const AT_ONCE_MS = 3_000;
  * `ebb up`: the engine until it is told to stop. A stop saves tasks and releases instances; the next `up` on the folder
  * resumes without a question, unlike `run`.
  */
-export const up: Action<UpOptions> = async (context, _args, options) => {
+export const up: Action<UpOptions> = async (context, files, options) => {
   const { world, output, json: asJson } = context;
+  const sources = await readJobSources(files, { ...world, as: 'both' });
   refuseElsewhere(
     options,
     'say where it is to listen by --bind and --port; AWS gets a deployment by `npx cdk deploy` (docs/deploy.md)',
@@ -45,7 +48,9 @@ export const up: Action<UpOptions> = async (context, _args, options) => {
     const url = await engine.listen({ bind: options.bind, port: options.port, token, tls });
     unannounce = announced(context, { url, dir, tokenFile });
     const open = await unfinishedJobs(engine.client);
-    if (open.length > 0) output.note(await goingOn(engine.client, open.length, options.dir));
+    const services = await servicesThere(engine.client);
+    if (open.length + services.length > 0)
+      output.note(await goingOn(engine.client, amountText(open.length, services.length), options.dir));
     for (const warning of warnings(options, tls, dir)) output.note(`warning: ${warning}`);
     await engine.start();
     if (asJson) json(output, { url, dir: options.dir, pid: process.pid, tokenFile });
@@ -53,6 +58,7 @@ export const up: Action<UpOptions> = async (context, _args, options) => {
       output.line(`Ebbtide listens on ${url} (Ctrl-C to stop)`);
       if (tokenFile !== null) output.note(`the token for other clients is in ${tokenFile}`);
     }
+    await beginAll(engine.client, sources, output);
     const stopped = new Promise<StopSignal>((resolve) => {
       unlisten = onStopRequest((count, signal) => {
         if (count === 1) {

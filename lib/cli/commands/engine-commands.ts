@@ -43,7 +43,7 @@ export function addRunning(program: Command, world: World, finish: (code: number
       .description(
         'Runs jobs on an engine inside this process until they are over: buys and releases (simulated) instances on a replayed market, runs the tasks as real processes, survives interruptions, and says what it cost.\n\nCtrl-C asks the tasks to save their state, gives the instances back and says how to go on. `ebb run --resume` then needs none of the other options again. So does a run that has used up its disk space (--disk), once there is room.',
       )
-      .argument('[file...]', 'job files (YAML or JSON)'),
+      .argument('[file...]', 'job and service files (YAML or JSON); with a service it runs until Ctrl-C'),
   )
     .option('--resume', 'go on with the unfinished jobs of --dir')
     .option('--dump-model <file>', "write the plan's optimisation model there (.lp or .mps), newest last", path)
@@ -57,7 +57,8 @@ export function addRunning(program: Command, world: World, finish: (code: number
       .summary('run the engine as a service with an HTTP API')
       .description(
         'Runs the engine until it is stopped, with its API on loopback.\n\nEvery request must bear the engine’s token. It is made at the first start and kept in the file `token` of --dir, which only you can read; `ebb` finds it there. With curl: `-H "authorization: Bearer $(cat .ebb/token)"`. A token of your own comes from --token-file or EBB_TOKEN.\n\nStarted again on the same --dir it goes on with unfinished jobs, with the market, speed, seed, preset and settings that they were started with.\n\nIts folder may grow by half of the disk space that is free, or to --disk SIZE. It says so when 80 % are used. When all is used it starts no further task and takes no job until something is deleted; what runs goes on.',
-      ),
+      )
+      .argument('[file...]', 'job and service files to begin with'),
   )
     .option('--bind <address>', 'address to listen on', '127.0.0.1')
     .addOption(new Option('--port <n>', 'port to listen on; 0 takes a free one').argParser(port).default(7788))

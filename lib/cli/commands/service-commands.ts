@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { whole } from '../options.ts';
-import type { ApplyOptions, ServiceLogsOptions } from '../flags/service-flags.ts';
+import { path, positive, whole } from '../options.ts';
+import type { ApplyOptions, LoadFlags, ServiceLogsOptions } from '../flags/service-flags.ts';
 
-/** Adds `service` with its commands: apply, list, status, watch, explain, scale, logs, delete. */
+/** Adds `service` with its commands (apply, list, status, watch, explain, scale, logs, delete), and `load`. */
 export function addServices(program: Command, world: World, finish: (code: number) => void): void {
   const service = program
     .command('service')
@@ -76,4 +76,30 @@ export function addServices(program: Command, world: World, finish: (code: numbe
   named('delete', 'drain and end all replicas', 'Drains and ends all replicas, and forgets the service.')
     .option('--json', 'print as JSON')
     .action(lazily<object>(world, finish, async () => (await load()).remove));
+
+  program
+    .command('load')
+    .summary('send requests to a service and measure the answers')
+    .description(
+      'Sends requests to a service of the engine, or to any address, at a rate that does not depend on the answers, and says how they were answered. With --trace the rate follows a request trace, at the speed of the engine: with `ebb up --speed 60` a minute of the trace takes a second.',
+    )
+    .argument('<target>', 'name of a service, or a URL')
+    .option('--trace <path>', 'request trace: a CSV file, or a folder with one (docs/workloads.md)', path)
+    .addOption(
+      new Option('--rate <rps>', 'mean requests per second (default: 10, or that of the trace)').argParser(positive),
+    )
+    .option('--for <time>', 'how long, on the wall: 30s, 10m (default: the length of the trace, or until Ctrl-C)')
+    .addOption(
+      new Option('--speed <n>', 'seconds of the trace per second on the wall (default: as the engine)').argParser(
+        positive,
+      ),
+    )
+    .option('--path <path>', 'path of each request', '/')
+    .addOption(new Option('--seed <n>', 'seed of the arrivals').argParser(whole).default(39))
+    .option('--json', 'print the result as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ ebb load web --rate 40 --for 1m\n  $ ebb load web --trace data/clarknet --rate 125',
+    )
+    .action(lazily<LoadFlags>(world, finish, async () => (await import('../actions/load.ts')).load));
 }

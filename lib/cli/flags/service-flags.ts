@@ -7,3 +7,13 @@ export interface ServiceLogsOptions {
   readonly stderr?: boolean;
   readonly follow?: boolean;
 }
+
+export interface LoadFlags {
+  readonly trace?: string;
+  /** Mean requests per second. */
+  readonly rate?: number;
+  readonly for?: string;
+  readonly speed?: number;
+  readonly path: string;
+  readonly seed: number;
+}

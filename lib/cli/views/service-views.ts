@@ -40,8 +40,12 @@ export function stateText({ colors }: Pick<Output, 'colors'>, state: ServiceSumm
 const rpsText = (rps: number | null): string => (rps === null ? '-' : String(Number(rps.toPrecision(3))));
 const shareText = (share: number | null): string =>
   share === null ? '-' : `${Number((100 * share).toPrecision(2))} %`;
-const latencyText = (s: number | null): string =>
-  s === null ? '-' : s < 1 ? `${Number((s * 1000).toPrecision(2))} ms` : `${Number(s.toPrecision(3))} s`;
+export const latencyText = (s: number | null | undefined): string =>
+  s === null || s === undefined
+    ? '-'
+    : s < 1
+      ? `${Number((s * 1000).toPrecision(2))} ms`
+      : `${Number(s.toPrecision(3))} s`;
 
 /** Everything about a service, a block per question. */
 export function serviceStatus(output: Paint, service: ServiceView): string {

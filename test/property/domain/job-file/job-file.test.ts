@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { parseServices } from '../../../../lib/domain/service-file/service-file.ts';
 import { stringify } from 'yaml';
 import { normaliseJob, parseJobFile } from '../../../../lib/domain/job-file/job-file.ts';
 import type { JobSpec } from '../../../../lib/domain/job.ts';
@@ -225,8 +226,11 @@ describe('job file, properties', () => {
     );
     for (const file of files) {
       const path = join(folder, file);
-      const spec = parseJobFile(readFileSync(path, 'utf8'), { path, baseDir: dirname(path), defaultOwner: 'ana' });
-      expect(spec.stages.length).toBeGreaterThan(0);
+      const text = readFileSync(path, 'utf8');
+      const options = { path, baseDir: dirname(path), defaultOwner: 'ana' };
+      if (text.includes('class: service')) {
+        expect(parseServices(text, { ...options, scalings: ['reactive'] })).toHaveLength(1);
+      } else expect(parseJobFile(text, options).stages.length).toBeGreaterThan(0);
     }
   });
 });

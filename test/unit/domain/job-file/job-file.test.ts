@@ -189,9 +189,9 @@ describe('job file', () => {
     ]);
     expect(issuesOf(withKeys('class: best-effort', 'deadline: 1h'))[0]).toContain('has no deadline');
     const error = refusal(() => parse(withKeys('class: service')));
-    expect(error.code).toBe('job.not-in-version');
+    expect(error.code).toBe('job-file.invalid');
     expect(error.message).toBe(
-      'job.yaml:3:8 class: services do not run in this version; allowed: deadline, best-effort',
+      'job.yaml:3:8 class: a service is no job: apply it by `ebb service apply FILE`; allowed here: deadline, best-effort',
     );
   });
 

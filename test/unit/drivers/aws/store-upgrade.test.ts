@@ -70,7 +70,7 @@ const RESERVED_SINCE = 9;
 const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'WAKE WAKE', 'SPENT ', 'L# FLEET']);
 
 /** New kinds that older code never reads: recorded when the version is raised next. */
-const LATER_KINDS: ReadonlySet<string> = new Set();
+const LATER_KINDS: ReadonlySet<string> = new Set(['SERVICES ']);
 
 /** Fields of answers that recordings have had since version 7, 8, 9 and 10. */
 const LATER_FIELDS = ['idleHours', 'caller', 'speculativeUsd', 'movedUsd'];

@@ -12,6 +12,7 @@ import { countFits, fits, minusResources, plusResources, times } from '../domain
 import * as units from '../kernel/units.ts';
 import { whyNotCopied } from '../policy/copies.ts';
 import type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
+import type { OwnScalingSpec } from '../policy/services/own-scaling.ts';
 import { frozen } from '../policy/own/read-only.ts';
 import { LEARNERS } from './learners.ts';
 import { shippedPolicy } from './registry.ts';
@@ -54,10 +55,14 @@ export interface PolicyKit {
   readonly policy: <Stage extends StageName, Settings extends z.ZodObject>(
     of: OwnPolicySpec<Stage, Settings>,
   ) => OwnPolicySpec;
+  /** Returns its argument: a scaling policy of services, with its types. */
+  readonly scaling: (of: Omit<OwnScalingSpec, 'stage'>) => OwnScalingSpec;
 }
 
 /** The default export of a module. */
-export type PolicyModule = (kit: PolicyKit) => OwnPolicySpec | readonly OwnPolicySpec[];
+export type PolicyModule = (
+  kit: PolicyKit,
+) => OwnPolicySpec | OwnScalingSpec | readonly (OwnPolicySpec | OwnScalingSpec)[];
 
 export const POLICY_KIT: PolicyKit = {
   z,
@@ -75,9 +80,12 @@ export const POLICY_KIT: PolicyKit = {
     return { ...of, ...own, decide: (given = {}) => decide(settings.parse(given)) };
   },
   policy: (of) => of,
+  scaling: (of) => ({ stage: 'scaling', ...of }),
 };
 
 export type { OwnPolicySpec, ShippedPolicy } from '../policy/own/own-policy.ts';
+export type { OwnScalingSpec } from '../policy/services/own-scaling.ts';
+export type { LoadSeries, ScalingPolicy } from '../policy/services/contracts.ts';
 export type { StageName } from '../domain/preset-spec.ts';
 export type * from '../policy/contracts.ts';
 export type { Asks } from '../policy/asks.ts';

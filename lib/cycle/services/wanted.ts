@@ -13,8 +13,8 @@ import {
 } from '../../domain/service.ts';
 import type { ScalingPolicy } from '../../policy/services/contracts.ts';
 
-/** Monitoring periods kept: a day and an hour of minutes. */
-const PERIODS_KEPT = 1500;
+/** Monitoring periods kept: three days of minutes. */
+const PERIODS_KEPT = 4320;
 /** A replica that was too slow is believed to serve so much less than it was given. */
 const LESS = 0.9;
 

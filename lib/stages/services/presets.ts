@@ -3,6 +3,7 @@ import type { FootprintPolicy, ScalingPolicy } from '../../policy/services/contr
 import { autoscaleDiversified, autoscaleLowest, onDemandAutoscale, withBuffer } from './autoscale.ts';
 import { exosphere } from './exosphere.ts';
 import { proteus } from './proteus.ts';
+import { seasonal } from './seasonal.ts';
 import { linearRegressionPolicy, movingAverage, reactive } from './scaling.ts';
 import { tributary } from './tributary.ts';
 
@@ -25,6 +26,11 @@ export const SCALING = {
     about: 'on the line through the last ten minutes',
     source: 'Tributary, section 2.4.2',
     policy: linearRegressionPolicy,
+  },
+  seasonal: {
+    about: 'the upper end of a forecast by the time of day; the buffer follows the uncertainty',
+    source: 'ours; harmonic regression: Hyndman and Athanasopoulos, section 10.5',
+    policy: seasonal,
   },
 } as const satisfies Readonly<Record<string, Named<ScalingPolicy>>>;
 

@@ -19,7 +19,7 @@ import { makeEngineFolder } from './engine-folder.ts';
 import { diskWayOut } from '../../../domain/disk-budget.ts';
 import { DATABASE } from './database-name.ts';
 import { EngineThread, isFenced } from './engine-watch.ts';
-import { loadPolicies } from '../policies/load-policies.ts';
+import { loadPolicies, loadScalings } from '../policies/load-policies.ts';
 import { DiskWatch } from '../disk/disk-watch.ts';
 import { earlierLife } from './earlier-life.ts';
 import { FoldersAtHand, refuseMissingFiles } from '../admit/files-at-hand.ts';
@@ -132,7 +132,8 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
   const traffic = new LocalTraffic();
   const parts = { store, world, market, fleet, history, thread, disk };
   const placing = placedHere(options, disk);
-  const services = localServices({ ...parts, traffic, place: placing, say: options.say });
+  const scalings = await loadScalings(world.config);
+  const services = localServices({ ...parts, traffic, place: placing, scalings, say: options.say });
   const backend = backendOf(options, { ...parts, services, place: placing });
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {

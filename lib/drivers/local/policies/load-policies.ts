@@ -9,6 +9,8 @@ import type { SchedulerConfig } from '../../../domain/config.ts';
 import { EbbError } from '../../../kernel/errors.ts';
 import { thrownLine } from '../../../policy/own/guarded.ts';
 import { ownPolicy, type OwnPolicy } from '../../../policy/own/own-policy.ts';
+import { isScaling, ownScaling, type OwnScaling } from '../../../policy/services/own-scaling.ts';
+import { SCALING_NAMES } from '../../../stages/services/presets.ts';
 import { POLICY_KIT } from '../../../stages/kit.ts';
 import { policyList } from '../../../stages/registry.ts';
 
@@ -23,12 +25,36 @@ export async function loadPolicies({
   policyModules = [],
 }: Partial<Pick<SchedulerConfig, 'policyModules'>>): Promise<readonly OwnPolicy[]> {
   const policies: OwnPolicy[] = [];
-  for (const path of policyModules) policies.push(...(await policiesOf(path)));
+  for (const path of policyModules) {
+    const given = await givenBy(path);
+    policies.push(...given.filter((of) => !isScaling(of)).map((of) => ownPolicy(of, path)));
+  }
   expectApart(policies);
   return policies;
 }
 
-async function policiesOf(path: string): Promise<readonly OwnPolicy[]> {
+/** Scaling policies of services from the same modules. Throws as `loadPolicies` does. */
+export async function loadScalings({
+  policyModules = [],
+}: Partial<Pick<SchedulerConfig, 'policyModules'>>): Promise<readonly OwnScaling[]> {
+  const taken = new Map(SCALING_NAMES.map((name) => [name, 'a shipped policy']));
+  const scalings: OwnScaling[] = [];
+  for (const path of policyModules) {
+    for (const given of (await givenBy(path)).filter(isScaling)) {
+      const scaling = ownScaling(given, path);
+      const other = taken.get(scaling.name);
+      if (other !== undefined) {
+        throw refused(path, `the name of a scaling policy is taken: ${scaling.name} is ${other}`);
+      }
+      taken.set(scaling.name, `one of ${path}`);
+      scalings.push(scaling);
+    }
+  }
+  return scalings;
+}
+
+/** What a module gives, not checked yet. */
+async function givenBy(path: string): Promise<readonly unknown[]> {
   const make = await defaultExport(path);
   let given: unknown;
   try {
@@ -37,7 +63,7 @@ async function policiesOf(path: string): Promise<readonly OwnPolicy[]> {
     throw refused(path, 'a module of policies throws when it is called', error);
   }
   const list: readonly unknown[] = Array.isArray(given) ? given : [given];
-  if (list.length <= MOST_POLICIES) return list.map((of) => ownPolicy(of, path));
+  if (list.length <= MOST_POLICIES) return list;
   throw refused(path, `a module gives ${list.length} policies; allowed: ${MOST_POLICIES}`);
 }
 

@@ -6,6 +6,7 @@ import { Controller } from '../../../cycle/services/controller.ts';
 import type { Admission, JobSpec } from '../../../domain/job.ts';
 import type { Placed, ServicesBackend } from '../../../ports/backend.ts';
 import type { Store } from '../../../ports/store.ts';
+import type { OwnScaling } from '../../../policy/services/own-scaling.ts';
 import { scalingNamed, SCALING_NAMES } from '../../../stages/services/presets.ts';
 import { wallTime } from '../../wall.ts';
 import type { enterWorld } from '../market/world.ts';
@@ -18,6 +19,8 @@ export interface LocalServicesParts {
   readonly world: Awaited<ReturnType<typeof enterWorld>>;
   readonly thread: { wake(): void };
   readonly place: (spec: JobSpec, job: JobId) => Promise<Placed>;
+  /** Scaling policies of the user's own. */
+  readonly scalings: readonly OwnScaling[];
   /** Receives lines that a person should see at once. */
   readonly say: ((text: string) => void) | undefined;
 }
@@ -30,6 +33,7 @@ export interface LocalServices {
 
 export function localServices(parts: LocalServicesParts): LocalServices {
   const { store, traffic, world, thread, place } = parts;
+  const own = new Map(parts.scalings.map((s) => [s.name, s.policy]));
   const faults = new Faults(parts.say);
   const controller = new Controller({
     store,
@@ -37,7 +41,7 @@ export function localServices(parts: LocalServicesParts): LocalServices {
     clock: world.clock,
     speed: world.record.speed,
     random: randomStream(world.record.seed, `services/${wallTime.epochMs()}/${process.pid}`),
-    scaling: scalingNamed,
+    scaling: (name) => own.get(name) ?? scalingNamed(name),
     place: async (spec, job) => (await place(spec, job)).spec,
     wake: () => thread.wake(),
     onFault: (service, error) => faults.tell(`service ${service}: ${messageOf(error)}`),
@@ -47,7 +51,7 @@ export function localServices(parts: LocalServicesParts): LocalServices {
     start: () => loop.start(),
     stop: () => loop.stop(),
     backend: (admit) => ({
-      scalings: SCALING_NAMES,
+      scalings: [...SCALING_NAMES, ...own.keys()],
       admit: async (spec) => {
         const trial = await place(spec.replica, TRIAL);
         trial.undo?.();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import type { EbbError } from '../../../../../lib/kernel/errors.ts';
 import { givenSettings } from '../../../../../lib/cli/engine-options.ts';
-import { loadPolicies } from '../../../../../lib/drivers/local/policies/load-policies.ts';
+import { loadPolicies, loadScalings } from '../../../../../lib/drivers/local/policies/load-policies.ts';
 import { presetNamed } from '../../../../../lib/stages/registry.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'ebb-policies-'));
@@ -97,4 +97,33 @@ it('paths of modules start at the folder of the settings, or where the command i
   expect(givenSettings({ set: { policyModules: ['mine.ts'] } }, folder).policyModules).toEqual([
     join(folder, 'mine.ts'),
   ]);
+});
+
+describe('modules with scaling policies', () => {
+  const scaling = (name: string, decide = '() => ({ rps }) => 2 * (rps.at(-1) ?? 0)'): string =>
+    `({ scaling }) => scaling({ name: '${name}', about: 'twice what came last', decide: ${decide} })`;
+  const told = async (code: string): Promise<string> => {
+    try {
+      await loadScalings({ policyModules: [moduleOf(`export default ${code}`)] });
+      return 'nothing was refused';
+    } catch (error) {
+      return `${String(error)} ${JSON.stringify((error as EbbError).facts)}`;
+    }
+  };
+
+  it('give them beside policies of stages, each to its own loader', async () => {
+    const both = moduleOf(`export default (kit) => [(${GOOD})(kit), (${scaling('twice')})(kit)]`);
+    const [twice, ...more] = await loadScalings({ policyModules: [both] });
+    expect(more).toEqual([]);
+    expect(twice?.policy({ periodS: 60, rps: [1, 4] })).toBe(8);
+    expect((await loadPolicies({ policyModules: [both] })).map((p) => p.name)).toEqual(['nowhere']);
+  });
+
+  it.each([
+    ['the name of a shipped one', scaling('reactive'), 'is taken: reactive is a shipped policy'],
+    ['no function', scaling('none', '() => 5'), 'must return a function; got number'],
+    ['a name that is none', scaling('Not A Name'), 'name'],
+  ])('are refused with %s', async (_what, code, why) => {
+    expect(await told(code)).toContain(why);
+  });
 });

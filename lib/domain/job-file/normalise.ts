@@ -44,6 +44,8 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
   if (options.baseDir !== null && !isAbsolute(options.baseDir)) {
     throw new EbbError('internal', { what: 'the folder of a job file must be absolute', got: options.baseDir });
   }
+  // Its other keys would be faults, too.
+  if ((json as { readonly class?: unknown } | null)?.class === 'service') throw refuse([SERVICE], locate);
   const parsed = jobFileSchema.safeParse(json);
   const hidden = hiddenKeyFindings(json);
   if (!parsed.success) throw refuse([...findingsOf(parsed.error, json), ...hidden], locate);
@@ -75,6 +77,12 @@ export function normalise(json: unknown, options: NormaliseOptions, locate: Loca
     stages: specs,
   };
 }
+
+const SERVICE: Finding = {
+  code: 'job-file.invalid',
+  path: ['class'],
+  message: 'a service is no job: apply it by `ebb service apply FILE`; allowed here: deadline, best-effort',
+};
 
 /** Zod passes over `__proto__` in maps, so that it would be left out in silence. */
 function hiddenKeyFindings(json: unknown): Finding[] {
@@ -132,13 +140,6 @@ function jobFindings(file: JobFile): Finding[] {
   const invalid = (path: Finding['path'], message: string): void => {
     findings.push({ code: 'job-file.invalid', path, message });
   };
-  if (file.class === 'service') {
-    findings.push({
-      code: 'job-file.invalid',
-      path: ['class'],
-      message: 'a service is no job: apply it by `ebb service apply FILE`; allowed here: deadline, best-effort',
-    });
-  }
   if (file.class === 'deadline' && file.deadline === undefined) {
     invalid(['deadline'], 'is missing: a job of class `deadline` has one');
   }

@@ -110,6 +110,7 @@ export const schedulerConfig = z.strictObject({
   shareWeights: PRESET_SETTINGS.shareWeights,
   shortJobsFirst: PRESET_SETTINGS.shortJobsFirst,
   copyRule: PRESET_SETTINGS.copyRule,
+  serviceFootprint: PRESET_SETTINGS.serviceFootprint,
   priceHistoryS: z
     .number()
     .positive()

@@ -76,6 +76,8 @@ export interface MarketForecast {
   meanPrice?(pool: Pool, over?: Seconds): UsdPerHour | null;
   /** Pearson correlation of two pools' prices over the history, in [-1, 1]; 0 when unknown (Tributary 2.2.2). */
   correlation(a: Pool, b: Pool): number;
+  /** Prices of a spot pool of the last week, USD per hour, one per hour, the oldest first. Absent: not known here. */
+  hourlyUsd?(pool: Pool): readonly number[];
   /** Origin of the forecast; absent where there was no choice. */
   readonly origin?: ForecastOrigin;
   /** Evidence behind the risk of a bid; null without a price, or without a bid that a price can pass. */

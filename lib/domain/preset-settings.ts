@@ -74,6 +74,16 @@ export const PRESET_SETTINGS = {
     .describe(
       'Which slow tasks get a copy, for plans that leave room for copies: those that would take more than twice as long as a copy (`mantri`), or the slowest quarter on a tenth of the slots (`late`).',
     ),
+  serviceFootprint: z
+    .string()
+    .regex(
+      /^[a-z][a-z-]{0,62}(?:\+\d+(?:\.\d+)?)?$/,
+      'must be a name such as ebbtide, or with a buffer: autoscale-lowest+0.5',
+    )
+    .default('ebbtide')
+    .describe(
+      'Which pools and bids replicas of services get, and how many of them are spare (docs/services.md). `NAME+0.5` has a buffer of half of what the load needs.',
+    ),
 };
 export type PresetSetting = keyof typeof PRESET_SETTINGS;
 

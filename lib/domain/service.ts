@@ -146,9 +146,29 @@ export interface ServiceLoad {
   readonly failed: number;
 }
 
+/** What plans need to know of a service. */
+export interface ServiceNeed extends Pick<ServiceSpec, 'utility'> {
+  readonly name: string;
+  /** Replicas that the load needs, spare ones not counted. */
+  readonly needed: number;
+  /** Share of requests that are to be in time, in (0, 1). */
+  readonly target: number;
+}
+
+/** Replicas beyond those that the load needs, for those that may be lost. */
+export interface Spare {
+  readonly service: string;
+  readonly replicas: number;
+}
+/** Spare replicas by service, in the memory of the store: plans write it, the controller reads it. */
+export const SPARE_PREFIX = 'service-spare/';
+
 /** Replicas wanted now, with the reason. */
 export interface Wanted {
+  /** All of them. */
   readonly replicas: number;
+  /** Part of them that is spare. */
+  readonly spare: number;
   readonly reason: string;
 }
 

@@ -17,6 +17,7 @@ import { takesTasks, type Instance } from './instance.ts';
 import type { Pool, PoolView } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
+import type { ServiceNeed } from './service.ts';
 import { workDoneIn } from './slowdown.ts';
 import { taskAt, type TaskOrder } from './task-order.ts';
 
@@ -204,6 +205,8 @@ export interface Snapshot {
   /** Money of jobs with a limit; absent: no job has one. */
   readonly budgets?: ReadonlyMap<JobId, Budget>;
   readonly limits: Limits;
+  /** Services of which replicas wait or run, by name. Absent: none. */
+  readonly services?: ReadonlyMap<string, ServiceNeed>;
   /** Limits of the whole deployment; absent: none. */
   readonly spendingLimits?: readonly SpendingLimit[];
   /** Parts found already. Absent, or of another snapshot: parts are searched when asked for. */

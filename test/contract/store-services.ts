@@ -21,7 +21,7 @@ export const serviceSample = (name: string, version = 1, over: Partial<Service> 
   createdMs: epochMs(5),
   state: 'deploying',
   detail: 'begins',
-  wanted: { replicas: 1, reason: 'min' },
+  wanted: { replicas: 1, spare: 0, reason: 'min' },
   fixedReplicas: null,
   isDeleting: false,
   replicas: [

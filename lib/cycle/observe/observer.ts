@@ -23,6 +23,7 @@ import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
+import { needsOf } from '../replicas/spares.ts';
 import { holdJob, releaseAll } from './holding.ts';
 import { attribute, jobsNamed, type Attributed } from '../money/ledger.ts';
 import { applyObservations, type Observed } from './observe.ts';
@@ -138,9 +139,16 @@ export class Observer {
       limits: this.#parts.limits,
       ...(spendingLimits.length === 0 ? {} : { spendingLimits }),
       ...(startsHeld === null ? {} : { startsHeld }),
+      ...(await this.#services(state)),
       restoreS: this.#parts.config.restoreS,
       onFault: (job, error) => holdJob(state, { job, reason: messageOf(error) }, nowMs),
     });
+  }
+
+  /** What plans need to know of services, where replicas wait or run. */
+  async #services(state: WorkingState): Promise<Pick<Snapshot, 'services'>> {
+    if (!state.activeJobs().some((job) => job.spec.class === 'service')) return {};
+    return { services: needsOf(await this.#parts.store.services()) };
   }
 
   /** Intents of a plan are recorded. */

@@ -18,6 +18,11 @@ import type { Job } from '../../domain/job.ts';
 import { REPLICA_AHEAD_S } from '../../domain/service.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
+import { invariant } from '../../kernel/errors.ts';
+import type { SchedulerConfig } from '../../domain/config.ts';
+import type { FootprintPolicy } from '../../policy/services/contracts.ts';
+import { footprintNamed } from '../../stages/services/presets.ts';
+import { scaleReplicas } from './footprint.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { MovePolicy, QueuePolicy, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
@@ -26,6 +31,10 @@ import type { DecideInput } from '../decide/deliberation.ts';
 const FACTOR = 1000;
 /** Loss of an hour's delay over that worth. Of one minute: a third of it, several times what an hour costs. */
 const LOSS_PER_HOUR = 20;
+
+/** The footprint policy of the deployment. Throws `internal` for a name that was not checked. */
+export const footprintIn = ({ serviceFootprint }: SchedulerConfig): FootprintPolicy =>
+  invariant(footprintNamed(serviceFootprint), `there is no footprint policy ${serviceFootprint}`);
 
 const isReplica = ({ class: kind }: Pick<RunningTask, 'class'>): boolean => kind === 'service';
 
@@ -41,6 +50,7 @@ export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
       value: valueOfReplicas(stages.value),
       move: withoutReplicas(stages.move),
       queue: replicasDoNotWait(stages.queue),
+      scale: scaleReplicas(stages.scale, footprintIn(input.config)),
     },
   };
 }

@@ -34,7 +34,7 @@ export function newService(spec: ServiceSpec, { atMs, by }: Asking): Service {
     createdMs: atMs,
     state: 'deploying',
     detail: 'its first replicas are coming',
-    wanted: { replicas: spec.min, reason: 'nothing has been measured yet' },
+    wanted: { replicas: spec.min, spare: 0, reason: 'nothing has been measured yet' },
     fixedReplicas: null,
     isDeleting: false,
     replicas: [],

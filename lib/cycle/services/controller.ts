@@ -25,6 +25,7 @@ import type { ScalingPolicy } from '../../policy/services/contracts.ts';
 import type { NewEvent, Store } from '../../ports/store.ts';
 import type { Route, Target, Traffic } from '../../ports/traffic.ts';
 import { newJob } from '../admit/new-job.ts';
+import { sparesIn } from '../replicas/spares.ts';
 import { factsOf, liveInstances, type Facts } from './facts.ts';
 import { follow, type Moment, type Note } from './follow.ts';
 import { reconcile } from './reconcile.ts';
@@ -47,6 +48,13 @@ export interface ControllerParts {
   readonly onFault: (service: string, error: unknown) => void;
 }
 
+/** What a round finds of a service. */
+interface Seen {
+  readonly facts: Facts;
+  /** Spare replicas that plans want. */
+  readonly spare: number;
+}
+
 const NO_NOTES: readonly Note[] = [];
 const ADMITTED: Admission = { feasible: true, notes: [] };
 
@@ -64,13 +72,14 @@ export class Controller {
     const { store, traffic, onFault } = this.#parts;
     const services = await store.services();
     const instances = services.length === 0 ? new Map() : await liveInstances(store);
+    const spares = services.length === 0 ? new Map<string, number>() : await sparesIn(store);
     const routes = new Map<string, Route>();
     for (const service of services) {
       const last = this.#routes.get(service.name);
       if (last !== undefined) routes.set(service.name, last);
       try {
         const facts = await factsOf(service, { store, traffic, instances });
-        const next = await this.#decided(service, facts);
+        const next = await this.#decided(service, { facts, spare: spares.get(service.name) ?? 0 });
         if (next === 'lost') continue;
         if (next === 'gone') {
           routes.delete(service.name);
@@ -88,10 +97,10 @@ export class Controller {
   }
 
   /** The service as it is recorded now. gone: it is deleted. lost: another has recorded something else meanwhile. */
-  async #decided(service: Service, facts: Facts): Promise<Service | 'gone' | 'lost'> {
+  async #decided(service: Service, { facts, spare }: Seen): Promise<Service | 'gone' | 'lost'> {
     const { store } = this.#parts;
     const at = this.#moment();
-    const measured = await this.#measured(service, facts, at);
+    const measured = await this.#measured(service, { facts, spare }, at);
     const followed = follow(measured.service, facts, at);
     const { service: reconciled, begin, notes } = reconcile(followed.service, facts, at);
     const begun = await this.#begun(reconciled, begin, at.nowMs);
@@ -115,28 +124,28 @@ export class Controller {
   /** With the last monitoring period, where one is over, and what follows for the wanted replicas. */
   async #measured(
     service: Service,
-    facts: Facts,
+    { facts, spare }: Seen,
     { nowMs }: Moment,
   ): Promise<{ service: Service; notes: readonly Note[] }> {
     const { traffic, speed } = this.#parts;
     const { load } = service;
     if (service.isDeleting) return { service, notes: NO_NOTES };
     const dueMs = plus(load.endMs, load.periodS);
-    if (!gte(nowMs, dueMs)) return this.#wanted(service);
+    if (!gte(nowMs, dueMs)) return this.#wanted(service, spare);
     const period = { fromMs: load.endMs, toMs: nowMs };
     const found = await traffic.measures(service.name, period);
     const replicas = [...facts.values()].filter((f) => f.health === 'healthy').length;
     const wallS = secondsBetween(period.fromMs, nowMs) / speed;
     const { spec } = specOf(service);
     const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs: nowMs };
-    return this.#wanted({ ...service, load: withPeriod(load, measured, spec) });
+    return this.#wanted({ ...service, load: withPeriod(load, measured, spec) }, spare);
   }
 
-  #wanted(service: Service): { service: Service; notes: readonly Note[] } {
+  #wanted(service: Service, spare: number): { service: Service; notes: readonly Note[] } {
     const { spec } = specOf(service);
     const policy = this.#parts.scaling(spec.scaling);
     if (policy === null) return { service, notes: NO_NOTES };
-    const { wanted, refused } = wantedBy(service, policy);
+    const { wanted, refused } = wantedBy(service, policy, spare);
     const before = service.wanted;
     const notes: Note[] = [];
     if (wanted.replicas !== before.replicas) {

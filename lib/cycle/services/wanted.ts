@@ -27,28 +27,39 @@ export interface Answered {
 /**
  * The load that the policy expects, and room for its bursts, over what a replica serves in time. Requests come at
  * random: within the target's latency w there are at most L w + z sqrt(L w) of them in as many per cent of cases as the
- * target wants (Poisson, by its normal approximation). Without a measurement nothing changes.
+ * target wants (Poisson, by its normal approximation). Without a measurement nothing changes. `spare`:
+ * replicas beyond that, as plans want them.
  */
-export function wantedBy(service: Service, policy: ScalingPolicy): Answered {
+export function wantedBy(service: Service, policy: ScalingPolicy, spare = 0): Answered {
   const { spec } = specOf(service);
   const { fixedReplicas } = service;
   const bounded = (n: number): number => Math.min(spec.max, Math.max(spec.min, n));
-  if (fixedReplicas !== null) return used({ replicas: fixedReplicas, reason: 'set by `ebb service scale`' });
-  const stays: Wanted = { replicas: bounded(service.wanted.replicas), reason: 'nothing has been measured yet' };
+  if (fixedReplicas !== null) return used({ replicas: fixedReplicas, spare: 0, reason: 'set by `ebb service scale`' });
+  const withSpare = (needed: number, reason: string): Wanted => {
+    const replicas = Math.min(spec.max, needed + spare);
+    const more = replicas - needed;
+    return {
+      replicas,
+      spare: more,
+      reason: more === 0 ? reason : `${reason}; ${more} spare, for those that may be lost`,
+    };
+  };
+  const needed = bounded(service.wanted.replicas - service.wanted.spare);
+  const stays = withSpare(needed, 'nothing has been measured yet');
   const answer = expected(service.load, policy);
   if ('refused' in answer) return { wanted: { ...stays, reason: service.wanted.reason }, refused: answer.refused };
   if (answer.rps === null) return used(stays);
   const { learned } = service.load;
   const perReplica = spec.capacityRps ?? learned?.rps ?? null;
-  if (perReplica === null) return used({ ...stays, reason: 'what a replica can serve is not known yet' });
+  if (perReplica === null) return used(withSpare(needed, 'what a replica can serve is not known yet'));
   const needRps = answer.rps + burstRps(answer.rps, spec);
   const enough = bounded(Math.ceil(needRps / perReplica - 1e-9));
   // More than a replica has served so far may be no trouble: there are no more replicas until requests are slow.
   const isUntried = spec.capacityRps === null && learned?.isLimit === false;
-  const replicas = isUntried ? Math.min(stays.replicas, enough) : enough;
+  const replicas = isUntried ? Math.min(needed, enough) : enough;
   const within = replicas === spec.max && needRps > replicas * perReplica ? ', at most `max`' : '';
   const reason = `${amount(answer.rps)} rps expected, ${amount(needRps)} with bursts, ${amount(perReplica)} per replica${within}`;
-  return used({ replicas, reason });
+  return used(withSpare(replicas, reason));
 }
 
 const used = (wanted: Wanted): Answered => ({ wanted, refused: null });

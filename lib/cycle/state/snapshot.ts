@@ -29,6 +29,7 @@ export interface SnapshotInput {
   readonly spendingLimits?: Snapshot['spendingLimits'] & {};
   /** Why no task may start for want of room on the disk; absent: tasks may. */
   readonly startsHeld?: string;
+  readonly services?: Snapshot['services'];
   /** Time to read a checkpoint, which is no progress of a resumed attempt; default 0. */
   readonly restoreS?: number;
   /** Called for a job that makes the snapshot throw; the job is left out. Absent: it throws. */
@@ -95,6 +96,7 @@ export function takeSnapshot(input: SnapshotInput): Snapshot {
     ...(input.budgets === undefined ? {} : { budgets: input.budgets }),
     limits: input.limits,
     ...(input.spendingLimits === undefined ? {} : { spendingLimits: input.spendingLimits }),
+    ...(input.services === undefined ? {} : { services: input.services }),
   };
   return setAside(all, aside);
 }

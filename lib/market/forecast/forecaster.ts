@@ -127,6 +127,10 @@ export class MarketForecaster {
         meanPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs), over),
       correlation: (a, b) => this.#correlation(a, b, nowMs),
       outlook: (pool) => this.#outlook(pool, nowMs),
+      hourlyUsd: (pool) =>
+        pool.option === 'on-demand'
+          ? []
+          : [...(this.#outlook(pool, nowMs)?.statistics.grid ?? [])].filter((usd) => !Number.isNaN(usd)),
       drivers: (pool, bid) => {
         if (pool.option !== 'spot' || bid === 'uncapped') return null;
         return priceDrivers(this.#history(pool.id, nowMs - OBSERVED_MS, nowMs), raw(bid), nowMs);

@@ -26,6 +26,8 @@ export interface HeldInstance {
   readonly bid: Bid;
   /** Null: requested, not launched yet. */
   readonly launchedMs: EpochMs | null;
+  /** vCPUs that serve on it. Absent: all of its pool's type. */
+  readonly units?: number;
 }
 
 /** What a service needs of its footprint, in vCPUs. */

@@ -7,7 +7,7 @@ import { compareText } from '../../kernel/compare.ts';
 import { raw } from '../../kernel/units.ts';
 import { onDemandUsdOf, usdPerHourOf, type Pool, type PoolView } from '../../domain/pool.ts';
 import type { FootprintContext, FootprintPolicy, HeldInstance } from '../../policy/services/contracts.ts';
-import { leastUnits, surplus, unitsHeld, unitsOf } from './units.ts';
+import { leastUnits, servingUnits, surplus, unitsHeld, unitsOf } from './units.ts';
 
 /** Pools of a purchase of so many vCPUs, one name for each instance. */
 type Chooser = (missing: number, offers: readonly Offered[], context: FootprintContext) => readonly Offered[];
@@ -50,7 +50,8 @@ const byPrice = (a: Offered, b: Offered): number => a.usd - b.usd || compareText
 /** By the price of a vCPU now. */
 function dearestFirst({ held, pools }: FootprintContext): readonly HeldInstance[] {
   const price = new Map(pools.map(({ pool, quote }) => [pool.id, usdPerHourOf(pool, quote)]));
-  const usd = ({ pool }: HeldInstance): number => (price.get(pool.id) ?? onDemandUsdOf(pool)) / unitsOf(pool);
+  const usd = (of: HeldInstance): number =>
+    (price.get(of.pool.id) ?? onDemandUsdOf(of.pool)) / Math.max(1, servingUnits(of));
   return held.toSorted((a, b) => usd(b) - usd(a) || compareText(a.id, b.id));
 }
 

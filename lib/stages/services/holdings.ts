@@ -7,7 +7,7 @@ import { correlationPenalty } from '../../policy/footprint/correlation-penalty.t
 import { FootprintValue, type PoolChain } from '../../policy/footprint/footprint-value.ts';
 import type { Part } from '../../policy/footprint/remaining.ts';
 import type { FootprintContext, HeldInstance } from '../../policy/services/contracts.ts';
-import { unitsOf } from './units.ts';
+import { unitsHeld } from './units.ts';
 import { lastsUntilReplaced } from './windows.ts';
 
 /** Worth of a footprint: shares of requests in time, in expectation. */
@@ -64,7 +64,7 @@ export class Holdings {
 
   /** `mostMore`: vCPUs that what is asked about has more than what is held, at most. */
   worth(mostMore: number): Worth {
-    const units = new Map(this.#pools.map((pool) => [pool, this.of(pool).length * unitsOf(pool)]));
+    const units = new Map(this.#pools.map((pool) => [pool, unitsHeld(this.of(pool))]));
     const chainOf = (pool: Pool, held: readonly HeldInstance[]): PoolChain => {
       const chain = this.#chain(pool, held);
       return { chain, lambda: this.#lambda(pool, chain, units) };
@@ -83,7 +83,7 @@ export class Holdings {
     const parts: Part[] = [];
     for (const alike of Map.groupBy(held, ({ bid }) => capUsd(bid)).values()) {
       const { bid } = alike[0] as HeldInstance;
-      parts.push({ units: alike.length * unitsOf(pool), pLost: this.pLost(pool, bid, this.#lossHorizonS) });
+      parts.push({ units: unitsHeld(alike), pLost: this.pLost(pool, bid, this.#lossHorizonS) });
     }
     return parts;
   }

@@ -34,7 +34,18 @@ export const SCALING = {
   },
 } as const satisfies Readonly<Record<string, Named<ScalingPolicy>>>;
 
+/**
+ * Time over which a loss counts, seconds: from the market's warning until the next replica serves, at most. The paper
+ * counts losses within the hour of a refund; since then replicas that are warned are replaced while they serve.
+ */
+const UNTIL_REPLACED_S = 220;
+
 export const FOOTPRINTS = {
+  ebbtide: {
+    about: 'as tributary, for losses until the next replica serves',
+    source: 'ours; Tributary, sections 2.2.2 and 2.2.3',
+    policy: tributary({ lossHorizonS: UNTIL_REPLACED_S }),
+  },
   tributary: {
     about: 'pools and bids that meet the target at the lowest expected cost',
     source: 'Tributary, sections 2.2.2 to 2.2.4',

@@ -5,16 +5,20 @@ import type { FootprintChange, HeldInstance } from '../../policy/services/contra
 /** Whole vCPUs of an instance. */
 export const unitsOf = (pool: Pool): number => Math.floor(vcpusOf(pool));
 
+/** vCPUs of a held instance that serve. */
+export const servingUnits = ({ units, pool }: HeldInstance): number => units ?? unitsOf(pool);
+
 export const unitsHeld = (held: readonly HeldInstance[]): number =>
-  held.reduce((sum, { pool }) => sum + unitsOf(pool), 0);
+  held.reduce((sum, instance) => sum + servingUnits(instance), 0);
 
 /** Gives back instances in the order of `held` until fewer than the smallest of them are too many. */
 export function surplus(tooMany: number, held: readonly HeldInstance[], reason: string): FootprintChange['release'] {
   let left = tooMany;
-  return held.flatMap(({ id, pool }) => {
-    if (unitsOf(pool) > left) return [];
-    left -= unitsOf(pool);
-    return [{ instance: id, reason }];
+  return held.flatMap((instance) => {
+    const units = servingUnits(instance);
+    if (units > left) return [];
+    left -= units;
+    return [{ instance: instance.id, reason }];
   });
 }
 

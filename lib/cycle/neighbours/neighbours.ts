@@ -7,6 +7,7 @@ import { once } from '../../kernel/once.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { takesTasks } from '../../domain/instance.ts';
 import { stageKey, type Domain, type Job, type LabelRule, type StageSpec, type TaskRef } from '../../domain/job.ts';
+import { REVISION_LABEL, SERVICE_LABEL } from '../../domain/service.ts';
 import { hasLabels, labelKey, mostTogether } from '../../domain/placement-rules.ts';
 import type { Placement } from '../../domain/plan.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
@@ -114,7 +115,7 @@ export class Neighbours {
 
   /** The stage of a task, if rules may keep it from anywhere; null: it may be where it likes. */
   of(task: Pick<TaskRef, 'job' | 'stage'>): RuledStage | null {
-    const key = stageKey(task);
+    const key = this.#keyOf(task);
     let known = this.#stages.get(key);
     if (known === undefined) this.#stages.set(key, (known = this.#ruled(task)));
     return known;
@@ -225,6 +226,13 @@ export class Neighbours {
     return Object.entries(spec.labels).flatMap(([key, value]) =>
       (this.#selectors.get(firstLabelOf(spec.owner, key, value)) ?? []).filter((s) => hasLabels(spec, s.labels)),
     );
+  }
+
+  /** Replicas of one revision of a service are as tasks of one stage, each in a job of its own. */
+  #keyOf(task: Pick<TaskRef, 'job' | 'stage'>): string {
+    const { class: kind, labels } = this.#jobs.get(task.job)?.spec ?? {};
+    if (kind !== 'service' || labels === undefined) return stageKey(task);
+    return `service ${labels[SERVICE_LABEL] ?? ''} ${labels[REVISION_LABEL] ?? ''}`;
   }
 
   #ruled({ job: id, stage: name }: Pick<TaskRef, 'job' | 'stage'>): RuledStage | null {

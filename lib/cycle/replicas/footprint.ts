@@ -11,6 +11,7 @@ import { brokenConstraint } from '../../domain/constraints.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { takesTasks } from '../../domain/instance.ts';
 import type { StageSpec } from '../../domain/job.ts';
+import { mostTogether } from '../../domain/placement-rules.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import type { Pool, PoolView } from '../../domain/pool.ts';
 import { countFits, type Resources } from '../../domain/resources.ts';
@@ -156,7 +157,8 @@ function utilityOf({ needed, utility }: ServiceNeed): (replicas: number) => numb
   };
 }
 
-const fitsOn = ({ type }: Pool, { resources }: StageSpec): number => countFits(resources, type.capacity);
+const fitsOn = ({ type }: Pool, { resources, placement = {} }: StageSpec): number =>
+  Math.min(countFits(resources, type.capacity), mostTogether(placement));
 
 /** The pool with as many vCPUs as replicas fit on an instance: what policies count. */
 const inUnits = (pool: Pool, units: number): Pool => ({

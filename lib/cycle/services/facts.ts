@@ -37,7 +37,7 @@ export async function liveInstances(store: Pick<Store, 'instances'>): Promise<Re
 }
 
 export interface FactsFrom {
-  readonly store: Pick<Store, 'job' | 'attempts'>;
+  readonly store: Pick<Store, 'job' | 'attempts' | 'explanation'>;
   readonly traffic: Pick<Traffic, 'states'>;
   readonly instances: ReadonlyMap<InstanceId, Instance>;
 }
@@ -49,7 +49,9 @@ export async function factsOf(service: Service, { store, traffic, instances }: F
   for (const { number, job } of service.replicas) {
     const stored = await store.job(job);
     const attempts = stored === null ? [] : await store.attempts(job);
-    facts.set(number, factOf({ job: stored, attempts, instances, state: states.get(number) ?? null }));
+    const fact = factOf({ job: stored, attempts, instances, state: states.get(number) ?? null });
+    const headline = fact.job === 'waiting' ? ((await store.explanation(job))?.headline ?? null) : null;
+    facts.set(number, headline === null ? fact : { ...fact, why: headline });
   }
   return facts;
 }

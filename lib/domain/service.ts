@@ -88,6 +88,8 @@ export interface Replica {
   readonly port: number;
   readonly phase: ReplicaPhase;
   readonly sinceMs: EpochMs;
+  /** Time at which its process was first seen to run, where it runs now; null while it waits. */
+  readonly seenMs: EpochMs | null;
   /** True once a check succeeded. */
   readonly hasServed: boolean;
   /** Why it is going or not healthy, one sentence; null: nothing to say. */

@@ -32,6 +32,7 @@ export const serviceSample = (name: string, version = 1, over: Partial<Service> 
       port: 20_001,
       phase: 'starting',
       sinceMs: epochMs(6),
+      seenMs: null,
       hasServed: false,
       detail: null,
     },

@@ -8,7 +8,7 @@ import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Spare } from '../../domain/service.ts';
 import { sparesOf } from '../replicas/footprint.ts';
-import { footprintIn } from '../replicas/in-plans.ts';
+import { acquiringBy } from '../replicas/in-plans.ts';
 import { unsolved, type Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { Forecasts } from '../../domain/forecasts.ts';
@@ -98,7 +98,8 @@ export async function decideOn<S>(
   const of = { stages, preset, solver, config, memory, beliefs };
   const input = { ...of, snapshot, forecasts, plan, token, knownOffers, explains };
   const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
-  const spares = snapshot.services === undefined ? [] : sparesOf({ snapshot, config, forecasts }, footprintIn(config));
+  const spares =
+    snapshot.services === undefined ? [] : sparesOf({ snapshot, config, forecasts }, acquiringBy(config, stages));
   const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,

@@ -23,11 +23,18 @@ import type { FootprintChange, FootprintPolicy, HeldInstance } from '../../polic
 /** Most spare replicas, over those that the load needs: beyond that a market is no place for a service. */
 const MOST_SPARE = 1;
 
+/** How a deployment buys for services. */
+export interface Acquiring {
+  readonly footprint: FootprintPolicy;
+  /** Pools in which its preset may buy. Absent: any. */
+  readonly buys?: (pool: Pool) => boolean;
+}
+
 type Known = Pick<ScaleInput, 'snapshot' | 'config'> & { readonly forecasts: { readonly market: MarketForecast } };
 
 /** The same policy for jobs; replicas without room get instances as the footprint policy says, as far as it says. */
 export const scaleReplicas =
-  (scale: ScalePolicy, footprint: FootprintPolicy): ScalePolicy =>
+  (scale: ScalePolicy, { footprint, buys }: Acquiring): ScalePolicy =>
   (input) => {
     const byService = Map.groupBy(input.leftovers, (l) => serviceOf(l.group.job, input.snapshot));
     const bought: Purchase[] = [];
@@ -38,7 +45,7 @@ export const scaleReplicas =
       const [first] = of;
       if (need === undefined || first === undefined) left.push(...of);
       else {
-        const covered = cover(of, changeFor(need, first.group.stage, { ...input, footprint }));
+        const covered = cover(of, changeFor(need, first.group.stage, { ...input, footprint, ...(buys && { buys }) }));
         bought.push(...covered.purchases);
         left.push(...covered.left);
       }
@@ -81,7 +88,7 @@ function cover(of: readonly Leftover[], { change, fits }: Priced) {
 }
 
 /** Spare replicas of each service that runs. O(services x pools x bids x instances). */
-export function sparesOf(known: Known, footprint: FootprintPolicy): readonly Spare[] {
+export function sparesOf(known: Known, acquiring: Acquiring): readonly Spare[] {
   const { snapshot } = known;
   const stages = new Map<string, StageSpec>();
   for (const { spec } of snapshot.jobs.values()) {
@@ -93,7 +100,7 @@ export function sparesOf(known: Known, footprint: FootprintPolicy): readonly Spa
   return [...stages].flatMap(([name, stage]): Spare[] => {
     const need = snapshot.services?.get(name);
     if (need === undefined || need.needed === 0) return [];
-    return [spareOf(need, changeFor(need, stage, { ...known, footprint }))];
+    return [spareOf(need, changeFor(need, stage, { ...known, ...acquiring }))];
   });
 }
 
@@ -111,11 +118,12 @@ function spareOf({ name, needed }: ServiceNeed, { change, fits, held }: Priced):
 function changeFor(
   need: ServiceNeed,
   stage: StageSpec,
-  { snapshot, config, forecasts, footprint }: Known & { readonly footprint: FootprintPolicy },
+  { snapshot, config, forecasts, footprint, buys }: Known & Acquiring,
 ): Priced {
   const pools = new Map<string, PoolView>();
   for (const view of snapshot.pools) {
-    const units = brokenConstraint(stage.constraints, view.pool) === null ? fitsOn(view.pool, stage) : 0;
+    const isAllowed = buys?.(view.pool) !== false && brokenConstraint(stage.constraints, view.pool) === null;
+    const units = isAllowed ? fitsOn(view.pool, stage) : 0;
     if (units > 0) pools.set(view.pool.id, { ...view, pool: inUnits(view.pool, units) });
   }
   const fits = (pool: Pool['id']): number => {

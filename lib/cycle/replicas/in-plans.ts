@@ -20,11 +20,10 @@ import type { Worth } from '../../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import type { FootprintPolicy } from '../../policy/services/contracts.ts';
 import { footprintNamed } from '../../stages/services/presets.ts';
-import { scaleReplicas } from './footprint.ts';
+import { scaleReplicas, type Acquiring } from './footprint.ts';
 import { worthAt } from '../../domain/utility.ts';
-import type { MovePolicy, QueuePolicy, ValuePolicy } from '../../policy/contracts.ts';
+import type { MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
 
 /** Worth over that of a best-effort job of the same size (JamaisVu, section 4.1.2). */
@@ -32,9 +31,14 @@ const FACTOR = 1000;
 /** Loss of an hour's delay over that worth. Of one minute: a third of it, several times what an hour costs. */
 const LOSS_PER_HOUR = 20;
 
-/** The footprint policy of the deployment. Throws `internal` for a name that was not checked. */
-export const footprintIn = ({ serviceFootprint }: SchedulerConfig): FootprintPolicy =>
-  invariant(footprintNamed(serviceFootprint), `there is no footprint policy ${serviceFootprint}`);
+/** How the deployment buys for services. Throws `internal` for a name that was not checked. */
+export const acquiringBy = (
+  { serviceFootprint }: SchedulerConfig,
+  { buys }: Pick<Stages<unknown>, 'buys'>,
+): Acquiring => ({
+  footprint: invariant(footprintNamed(serviceFootprint), `there is no footprint policy ${serviceFootprint}`),
+  ...(buys && { buys }),
+});
 
 const isReplica = ({ class: kind }: Pick<RunningTask, 'class'>): boolean => kind === 'service';
 
@@ -50,7 +54,7 @@ export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
       value: valueOfReplicas(stages.value),
       move: withoutReplicas(stages.move),
       queue: replicasDoNotWait(stages.queue),
-      scale: scaleReplicas(stages.scale, footprintIn(input.config)),
+      scale: scaleReplicas(stages.scale, acquiringBy(input.config, stages)),
     },
   };
 }

@@ -168,7 +168,13 @@ export class Controller {
       taken.add(port);
       const job = jobId(`j-${timeOrderedText(nowMs, random)}`);
       const number = service.nextReplica + i;
-      const rest = { phase: 'starting', sinceMs: nowMs, hasServed: false, detail: 'it waits for capacity' } as const;
+      const rest = {
+        phase: 'starting',
+        sinceMs: nowMs,
+        seenMs: null,
+        hasServed: false,
+        detail: 'it waits for capacity',
+      } as const;
       begun.push({ number, revision, job, port, ...rest });
     }
     return { ...service, replicas: [...service.replicas, ...begun], nextReplica: service.nextReplica + count };

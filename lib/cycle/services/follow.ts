@@ -95,7 +95,8 @@ interface Step {
   readonly isFailure: boolean;
 }
 
-function followOne(replica: Replica, fact: ReplicaFacts, rules: Rules): Step {
+function followOne(given: Replica, fact: ReplicaFacts, rules: Rules): Step {
+  const replica = seen(given, fact, rules.nowMs);
   if (fact.job === 'over') return ended(replica, fact, rules);
   const stays: Step = { next: replica, isFailure: false };
   const { phase } = replica;
@@ -116,6 +117,10 @@ function followOne(replica: Replica, fact: ReplicaFacts, rules: Rules): Step {
 }
 
 const note = (type: string, text: string): Omit<Note, 'replica'> => ({ type: `service-replica-${type}`, text });
+
+/** The replica with the time at which its process was first seen. */
+const seen = (replica: Replica, { job }: ReplicaFacts, nowMs: EpochMs): Replica =>
+  job === 'running' ? { ...replica, seenMs: replica.seenMs ?? nowMs } : { ...replica, seenMs: null };
 
 function turned(
   replica: Replica,
@@ -150,7 +155,8 @@ function drained(replica: Replica, { inFlight, job }: ReplicaFacts, rules: Rules
 function notHealthy(replica: Replica, fact: ReplicaFacts, rules: Rules): Step {
   const { number, phase } = replica;
   const why = fact.healthDetail ?? 'no check has succeeded yet';
-  const hadTimeS = rules.wallS(phase === 'unhealthy' || fact.startedMs === null ? replica.sinceMs : fact.startedMs);
+  // From when it was seen: a store may tell of a start long after it.
+  const hadTimeS = rules.wallS(phase === 'unhealthy' ? replica.sinceMs : (replica.seenMs ?? rules.nowMs));
   if (phase === 'healthy') {
     const next = turned(replica, 'unhealthy', { ...rules, detail: why });
     return { next, isFailure: false, note: note('unhealthy', `replica ${number} is not healthy any more: ${why}`) };

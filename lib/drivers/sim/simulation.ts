@@ -36,6 +36,8 @@ import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector, type Settled } from './collector.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
+import { SimServices } from './services/sim-services.ts';
+import type { ServiceFigures, SimulatedService } from './services/sim-traffic.ts';
 import { Truth, type TrueRuntime } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
 import {
@@ -95,6 +97,8 @@ export interface SimulationInput {
    * packers that place tasks by interference.
    */
   readonly runtime?: TrueRuntime | null;
+  /** Services, each with its requests; absent: none. They are deleted when their requests are over. */
+  readonly services?: readonly SimulatedService[];
   /** Called for each admitted job, in the order of submission. */
   readonly onAdmitted?: (job: WorkloadJob) => void;
   readonly onEvent?: (event: EventRecord) => void;
@@ -128,6 +132,7 @@ export interface SimulationResult {
   readonly notSubmitted: number;
   readonly steps: number;
   readonly cycles: CycleTotals;
+  readonly services: readonly ServiceFigures[];
 }
 
 /** Instants between two calls of the progress listener: often enough to watch, seldom enough to cost nothing. */
@@ -152,6 +157,9 @@ interface Source {
   readonly nextMs: () => number;
   readonly happen: (nowMs: number) => Promise<void> | void;
 }
+
+/** Running time of a replica: until it is told to stop. */
+const ENDLESS = new Map([['replica', { runtimeS: Float64Array.of(1e9) }]]);
 
 /** Way to raise the vCPU limit of a simulation. */
 export const SIMULATED_LIMIT = 'start `ebb simulate` with a higher --vcpus';
@@ -181,6 +189,7 @@ class Simulation {
   readonly #teach: (event: LearningEvent) => void;
   readonly #arrivals: Arrivals;
   readonly #sources: readonly Source[];
+  readonly #services: SimServices;
   #nextCycleMs = Infinity;
   #lastCycleMs = -Infinity;
   #instants = 0;
@@ -247,6 +256,15 @@ class Simulation {
     this.#ids = randomStream(seed, 'ids');
     this.#admit = admitter({ pools: market.pools(), limits, config, history: learners.of(runtimeLearner) });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
+    this.#services = new SimServices({
+      services: input.services ?? [],
+      store: this.#store,
+      clock: this.#clock,
+      fromMs: input.fromMs,
+      seed,
+      onReplica: (id, spec) => this.#truth.add(id, ENDLESS, spec),
+      wake: () => this.#trigger(raw(this.#clock.now())),
+    });
     this.#sources = this.#happenings();
   }
 
@@ -271,7 +289,8 @@ class Simulation {
         priority: 0,
         nextMs: () => raw(this.#fleet.nextMs() ?? epochMs(Infinity)),
         happen: (nowMs) => {
-          if (this.#fleet.catchUp()) this.#trigger(nowMs);
+          // The controller of services sees what the engine has recorded.
+          if (this.#fleet.catchUp() || this.#services.nextMs < Infinity) this.#trigger(nowMs);
         },
       },
       {
@@ -282,6 +301,7 @@ class Simulation {
           this.#trigger(nowMs);
         },
       },
+      { priority: 1, nextMs: () => this.#services.nextMs, happen: (nowMs) => this.#services.happen(nowMs) },
       { priority: 2, nextMs: () => this.#nextCycleMs, happen: (nowMs) => this.#cycle(nowMs) },
     ];
   }
@@ -290,6 +310,7 @@ class Simulation {
     await this.#engine.start();
     for (const event of this.#input.earlier ?? []) this.#teach(event);
     await this.#arrivals.start();
+    await this.#services.start();
     const ended = await this.#steppedToEnd();
     const notSubmitted = ended === 'time-over' ? await this.#arrivals.countRemaining(COUNTED_PAST_END) : 0;
     await this.#arrivals.close();
@@ -305,6 +326,7 @@ class Simulation {
       notSubmitted,
       steps: this.#steps,
       cycles: this.#cycles,
+      services: this.#services.figures,
     };
   }
 
@@ -313,7 +335,8 @@ class Simulation {
     for (;;) {
       if (signal?.aborted === true) return 'aborted';
       // Without jobs and instances no cycle is due, and the remaining events of the fleet are void.
-      if (this.#arrivals.nextMs === Infinity && this.#nextCycleMs === Infinity) return 'done';
+      const isOver = this.#arrivals.nextMs === Infinity && this.#services.nextMs === Infinity;
+      if (isOver && this.#nextCycleMs === Infinity) return 'done';
       const next = this.#sources.reduce((a, b) => (inOrder(a, b) <= 0 ? a : b));
       const nextMs = next.nextMs();
       if (nextMs > raw(toMs)) {

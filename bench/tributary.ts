@@ -36,6 +36,7 @@ const PRESETS = [
   'proteus',
   'tributary',
   'tributary@oracle',
+  'ebbtide',
 ];
 
 const { values: options } = parseArgs({

@@ -17,7 +17,7 @@
  * Writes bench/results/clusters/tributary.json (`--part tune`: out/tributary-tune.json), and out/tributary.html.
  */
 import { parseArgs } from 'node:util';
-import { SCALING } from '../lib/stages/services/presets.ts';
+import { SCALING } from '../lib/stages/services/scalings.ts';
 import { mainOf, OPTIONS } from './cluster/main.ts';
 import { billingOf, familyMarket } from './tributary/markets.ts';
 import { answerOf, type Order } from './tributary/order.ts';

@@ -9,14 +9,15 @@ import { epochMs } from '../../lib/kernel/units.ts';
 import { capacityOf } from '../../lib/market/capacity-truth.ts';
 import { MarketForecaster } from '../../lib/market/forecast/forecaster.ts';
 import { CapacityEvidence } from '../../lib/market/forecast/hazard.ts';
-import { footprintNamed, SCALING } from '../../lib/stages/services/presets.ts';
+import { footprintNamed } from '../../lib/stages/services/footprints.ts';
+import { SCALING } from '../../lib/stages/services/scalings.ts';
 import { openRequests } from '../../lib/workload/requests/open.ts';
 import { firstMinutes, scaledTo } from '../../lib/workload/requests/trace.ts';
 import { middlesIn } from '../default/markets.ts';
 import { familyMarket } from './markets.ts';
 
 export interface Order {
-  /** Of lib/stages/services/presets.ts; with `@oracle` it knows which instances the market will take. */
+  /** Of lib/stages/services/footprints.ts; with `@oracle` it knows which instances the market will take. */
   readonly preset: string;
   readonly data: string;
   readonly year: string;

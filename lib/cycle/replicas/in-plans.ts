@@ -20,7 +20,7 @@ import type { Worth } from '../../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { footprintNamed } from '../../stages/services/presets.ts';
+import { footprintNamed } from '../../stages/services/footprints.ts';
 import { scaleReplicas, type Acquiring } from './footprint.ts';
 import { worthAt } from '../../domain/utility.ts';
 import type { MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';

@@ -62,3 +62,12 @@ export interface FootprintChange {
 }
 
 export type FootprintPolicy = (context: FootprintContext) => FootprintChange;
+
+/** A policy in a list. */
+export interface NamedPolicy<Of> {
+  /** One line for lists. */
+  readonly about: string;
+  /** Paper and section; `ours` where it is this project's own. */
+  readonly source: string;
+  readonly policy: Of;
+}

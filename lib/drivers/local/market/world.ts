@@ -11,6 +11,7 @@ import { isOwnAlone, marketWithCluster, ownVcpus, settingsOfCluster } from '../.
 import { spanOf, type MarketTrace } from '../../../market/trace.ts';
 import { billingAt } from '../../../market/billing.ts';
 import type { OwnPolicy } from '../../../policy/own/own-policy.ts';
+import { expectFootprint } from '../../../stages/services/footprints.ts';
 import { settingsUnder } from '../../../policy/preset-chain.ts';
 import { loadPolicies } from '../policies/load-policies.ts';
 import { openMarket } from './import.ts';
@@ -116,6 +117,7 @@ async function traceOf(dir: string, { market, cluster, seed }: ChosenWorld): Pro
 
 async function openWorld(record: WorldRecord, trace: MarketTrace): Promise<World> {
   const config = settingsUnder(record.preset, settingsOf(record, trace));
+  expectFootprint(config.serviceFootprint);
   return {
     record,
     trace,

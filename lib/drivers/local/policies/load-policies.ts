@@ -10,7 +10,7 @@ import { EbbError } from '../../../kernel/errors.ts';
 import { thrownLine } from '../../../policy/own/guarded.ts';
 import { ownPolicy, type OwnPolicy } from '../../../policy/own/own-policy.ts';
 import { isScaling, ownScaling, type OwnScaling } from '../../../policy/services/own-scaling.ts';
-import { SCALING_NAMES } from '../../../stages/services/presets.ts';
+import { SCALING_NAMES } from '../../../stages/services/scalings.ts';
 import { POLICY_KIT } from '../../../stages/kit.ts';
 import { policyList } from '../../../stages/registry.ts';
 

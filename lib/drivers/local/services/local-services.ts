@@ -7,7 +7,7 @@ import type { Admission, JobSpec } from '../../../domain/job.ts';
 import type { Placed, ServicesBackend } from '../../../ports/backend.ts';
 import type { Store } from '../../../ports/store.ts';
 import type { OwnScaling } from '../../../policy/services/own-scaling.ts';
-import { scalingNamed, SCALING_NAMES } from '../../../stages/services/presets.ts';
+import { scalingNamed, SCALING_NAMES } from '../../../stages/services/scalings.ts';
 import { wallTime } from '../../wall.ts';
 import type { enterWorld } from '../market/world.ts';
 import type { LocalTraffic } from '../traffic/local-traffic.ts';

@@ -7,7 +7,7 @@ import { deleted, newService } from '../../../cycle/services/changes.ts';
 import type { JobId } from '../../../kernel/ids.ts';
 import type { JobSpec } from '../../../domain/job.ts';
 import type { Store } from '../../../ports/store.ts';
-import { scalingNamed } from '../../../stages/services/presets.ts';
+import { scalingNamed } from '../../../stages/services/scalings.ts';
 import { SimTraffic, type ServiceFigures, type SimulatedService } from './sim-traffic.ts';
 
 /** Time between two rounds: how soon a replica's start or a warning is seen. */

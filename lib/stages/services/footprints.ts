@@ -1,38 +1,11 @@
 /** Systems that run a service, by name: which instances it has, for any scaling policy. */
-import type { FootprintPolicy, ScalingPolicy } from '../../policy/services/contracts.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import { nearestHint } from '../../domain/nearest-name.ts';
+import type { FootprintPolicy, NamedPolicy } from '../../policy/services/contracts.ts';
 import { autoscaleDiversified, autoscaleLowest, onDemandAutoscale, withBuffer } from './autoscale.ts';
 import { exosphere } from './exosphere.ts';
 import { proteus } from './proteus.ts';
-import { seasonal } from './seasonal.ts';
-import { linearRegressionPolicy, movingAverage, reactive } from './scaling.ts';
 import { tributary } from './tributary.ts';
-
-interface Named<Of> {
-  /** One line for lists. */
-  readonly about: string;
-  /** Paper and section; `ours` where it is this project's own. */
-  readonly source: string;
-  readonly policy: Of;
-}
-
-export const SCALING = {
-  reactive: { about: 'the most of the last three minutes', source: 'Tributary, section 2.4.2', policy: reactive },
-  'moving-average': {
-    about: 'the mean of the last ten minutes',
-    source: 'Tributary, section 2.4.2',
-    policy: movingAverage,
-  },
-  'linear-regression': {
-    about: 'on the line through the last ten minutes',
-    source: 'Tributary, section 2.4.2',
-    policy: linearRegressionPolicy,
-  },
-  seasonal: {
-    about: 'the upper end of a forecast by the time of day; the buffer follows the uncertainty',
-    source: 'ours; harmonic regression: Hyndman and Athanasopoulos, section 10.5',
-    policy: seasonal,
-  },
-} as const satisfies Readonly<Record<string, Named<ScalingPolicy>>>;
 
 /**
  * Time over which a loss counts, seconds: from the market's warning until the next replica serves, at most. The paper
@@ -81,7 +54,7 @@ export const FOOTPRINTS = {
     source: 'Tributary, sections 2.1.2 and 2.4.6',
     policy: proteus,
   },
-} as const satisfies Readonly<Record<string, Named<FootprintPolicy>>>;
+} as const satisfies Readonly<Record<string, NamedPolicy<FootprintPolicy>>>;
 
 /** Footprint by name; `name+0.5` has a buffer of half of what the load needs. Null: there is none of that name. */
 export function footprintNamed(name: string): FootprintPolicy | null {
@@ -92,8 +65,14 @@ export function footprintNamed(name: string): FootprintPolicy | null {
   return share === 0 ? policy : withBuffer(policy, share);
 }
 
-export const SCALING_NAMES: readonly string[] = Object.keys(SCALING);
-
-/** Null: there is none of that name. */
-export const scalingNamed = (name: string): ScalingPolicy | null =>
-  Object.hasOwn(SCALING, name) ? SCALING[name as keyof typeof SCALING].policy : null;
+/** Throws `usage` for a name that no footprint policy has. */
+export function expectFootprint(name: string): void {
+  if (footprintNamed(name) !== null) return;
+  throw new EbbError('usage', {
+    what: 'no footprint policy of services has this name',
+    at: 'serviceFootprint',
+    got: JSON.stringify(name),
+    allowed: `${Object.keys(FOOTPRINTS).join(', ')}, each also with a buffer: \`autoscale-lowest+0.5\``,
+    next: nearestHint(name.split('+')[0] ?? name, Object.keys(FOOTPRINTS)),
+  });
+}

@@ -1,0 +1,162 @@
+import { describe, expect, it } from '@jest/globals';
+import { scaleReplicas, sparesOf } from '../../../lib/cycle/replicas/footprint.ts';
+import { acquiringBy } from '../../../lib/cycle/replicas/in-plans.ts';
+import type { Job } from '../../../lib/domain/job.ts';
+import { SERVICE_LABEL, type ServiceNeed } from '../../../lib/domain/service.ts';
+import type { Snapshot } from '../../../lib/domain/snapshot.ts';
+import { jobId } from '../../../lib/kernel/ids.ts';
+import { raw } from '../../../lib/kernel/units.ts';
+import type { Leftover, ScaleInput, ScalePolicy } from '../../../lib/policy/contracts.ts';
+import type { FootprintContext, FootprintPolicy } from '../../../lib/policy/services/contracts.ts';
+import { job, spec } from '../../support/builders.ts';
+import {
+  config,
+  exponential,
+  group,
+  instance,
+  market,
+  NOW,
+  pool,
+  resources,
+  stage,
+  view,
+} from '../../support/decision-world.ts';
+
+/** Pools of four and of two vCPUs. */
+const LARGE = pool({ type: 'a.large', zone: 'a', vcpus: 4, option: 'spot' });
+const SMALL = pool({ type: 'b.small', zone: 'b', vcpus: 2, option: 'spot' });
+const SURE = pool({ type: 'a.large', zone: 'a', vcpus: 4, option: 'on-demand' });
+
+const replicaJob = (id: string, over: Parameters<typeof stage>[0] = {}): Job =>
+  job({
+    id: jobId(id),
+    spec: spec({
+      name: id,
+      class: 'service',
+      labels: { [SERVICE_LABEL]: 'web' },
+      stages: [stage({ name: 'replica', resources: resources(1, 1), ...over })],
+    }),
+  });
+
+const leftover = (of: Job): Leftover => {
+  const [main] = of.spec.stages;
+  return {
+    group: group({ id: `${of.id}/replica`, job: of.id, class: 'service', stage: main, need: main?.resources } as never),
+    option: {} as Leftover['option'],
+    count: 1,
+    runtimeS: 3600 as never,
+  };
+};
+
+interface World {
+  readonly jobs: readonly Job[];
+  readonly needed: number;
+  readonly running?: number;
+  readonly utility?: ServiceNeed['utility'];
+}
+
+/** Replicas that wait, and some that run on an instance of the large pool. */
+function inputOf({ jobs, needed, running = 0, utility = null }: World): ScaleInput {
+  const held = Array.from({ length: running }, (_, i) => replicaJob(`r-${i}`));
+  const views = running === 0 ? [] : [instance('i-1', LARGE)];
+  const attempts = held.map((of) => ({ attempt: { job: of.id } }));
+  const need: ServiceNeed = { name: 'web', needed, target: 0.95, utility };
+  const snapshot = {
+    nowMs: NOW,
+    jobs: new Map([...jobs, ...held].map((j) => [j.id, j])),
+    pools: [view(LARGE, 0.1), view(SMALL, 0.06), view(SURE, 0.4)],
+    instances: new Map(views.map((v) => [v.instance.id, { ...v, attempts }])),
+    services: new Map([['web', need]]),
+  } as unknown as Snapshot;
+  return {
+    snapshot,
+    config: config(),
+    forecasts: { runtime: new Map(), market: market([], () => exponential(0.01)) },
+    leftovers: jobs.map(leftover),
+    later: () => [],
+    used: new Set(),
+  } as unknown as ScaleInput;
+}
+
+const buying =
+  (...buy: ReturnType<FootprintPolicy>['buy']): FootprintPolicy =>
+  () => ({ buy, release: [] });
+const nothing: ScalePolicy = () => ({ purchases: [], releases: [] });
+const waiting = (count: number, over: Parameters<typeof stage>[0] = {}): readonly Job[] =>
+  Array.from({ length: count }, (_, i) => replicaJob(`w-${i}`, over));
+
+describe('instances for replicas', () => {
+  it('are bought as the footprint policy says, no more than replicas that wait fill', () => {
+    const asked: Leftover[][] = [];
+    const rest: ScalePolicy = ({ leftovers }) => {
+      asked.push([...leftovers]);
+      return { purchases: [], releases: [] };
+    };
+    const footprint = buying({ pool: LARGE.id, bid: 'uncapped', count: 5, reason: 'cheap' });
+    const { purchases } = scaleReplicas(rest, { footprint })(inputOf({ jobs: waiting(6), needed: 6 }));
+    // Four fit on one: two instances hold six.
+    expect(purchases).toEqual([
+      { pool: LARGE.id, bid: 'uncapped', count: 2, reason: 'for replicas of a service: cheap' },
+    ]);
+    expect(asked).toEqual([[]]);
+  });
+
+  it('are bought by the plan where the footprint policy has too little', () => {
+    const asked: number[] = [];
+    const rest: ScalePolicy = ({ leftovers }) => {
+      asked.push(leftovers.reduce((n, l) => n + l.count, 0));
+      return { purchases: [], releases: [] };
+    };
+    const footprint = buying({ pool: SMALL.id, bid: 'uncapped', count: 1, reason: 'all there is' });
+    const { purchases } = scaleReplicas(rest, { footprint })(inputOf({ jobs: waiting(5), needed: 5 }));
+    expect([purchases.length, asked]).toEqual([1, [3]]);
+  });
+
+  it('are in pools that the file and the preset allow alone, and counted in replicas', () => {
+    const seen: FootprintContext[] = [];
+    const footprint: FootprintPolicy = (context) => {
+      seen.push(context);
+      return { buy: [], release: [] };
+    };
+    const constrained = waiting(1, { constraints: { zones: ['a'] }, placement: { maxPerInstance: 3 } });
+    scaleReplicas(nothing, { footprint, buys: ({ option }) => option === 'spot' })(
+      inputOf({ jobs: constrained, needed: 4, running: 2 }),
+    );
+    const [context] = seen;
+    expect(context?.pools.map(({ pool: { id, type } }) => [id, raw(type.capacity.cpu)])).toEqual([[LARGE.id, 3000]]);
+    expect(context?.held.map(({ id, units }) => [id, units])).toEqual([['i-1', 2]]);
+    expect([0, 2, 4, 8].map((n) => context?.demand.utility(n))).toEqual([0, 0.5, 1, 1]);
+  });
+
+  it('follow the utility that the service states', () => {
+    const seen: FootprintContext[] = [];
+    const footprint: FootprintPolicy = (context) => {
+      seen.push(context);
+      return { buy: [], release: [] };
+    };
+    const utility = [
+      [0, 0],
+      [0.5, 0.9],
+      [1, 1],
+    ] as const;
+    scaleReplicas(nothing, { footprint })(inputOf({ jobs: waiting(1), needed: 4, utility }));
+    expect([1, 2, 3, 4].map((n) => seen[0]?.demand.utility(n))).toEqual([0.45, 0.9, 0.95, 1]);
+  });
+
+  it('have spare ones as far as the policy wants more than the load needs, and never more than as many again', () => {
+    const spare = (count: number): number | undefined => {
+      const footprint = buying({ pool: SMALL.id, bid: 'uncapped', count, reason: 'risk' });
+      return sparesOf(inputOf({ jobs: [], needed: 4, running: 4 }), { footprint })[0]?.replicas;
+    };
+    expect([spare(0), spare(1), spare(2), spare(50)]).toEqual([0, 1, 3, 4]);
+  });
+
+  it('have none spare where nothing is at risk', () => {
+    const calm = inputOf({ jobs: [], needed: 4, running: 4 });
+    expect(sparesOf(calm, acquiringBy(calm.config, {}))).toEqual([{ service: 'web', replicas: 0 }]);
+  });
+
+  it('have an own policy by name alone', () => {
+    expect(() => acquiringBy(config({ serviceFootprint: 'none-such' }), {})).toThrow('no footprint policy none-such');
+  });
+});

@@ -12,8 +12,8 @@ interface Family {
 const zones = (letters: string): readonly string[] => [...letters].map((letter) => `us-east-1${letter}`);
 
 /**
- * Families with three types in three zones are rare: the history of 2015 has one type of each family, and that of 2016 no
- * c4 types and no three types of m1 or m3 alone.
+ * Families with three types in three zones are rare: the history of 2015 has one type of each family, and that of 2016
+ * no c4 types and no three types of m1 or m3 alone.
  */
 const FAMILIES: Readonly<Record<string, Family>> = {
   '2015': { types: ['m3.medium', 'r3.large', 'c3.xlarge'], zones: zones('abe') },

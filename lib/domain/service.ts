@@ -68,7 +68,9 @@ export interface Revision {
   readonly atMs: EpochMs;
   /** Absent: not known. */
   readonly by?: Caller;
-  /** Revision whose replicas it has: that which it brings back, or from which it differs in rules alone. Absent: none. */
+  /**
+   * Revision whose replicas it has: that which it brings back, or from which it differs in rules alone. Absent: none.
+   */
   readonly of?: number;
 }
 

@@ -59,7 +59,7 @@ export class ServiceWorld {
   #token = 0;
   #instances = 0;
   #controllers = 0;
-  #controller: Controller;
+  readonly #controller: Controller;
 
   constructor() {
     this.store = new MemoryStore();

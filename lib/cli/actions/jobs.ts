@@ -8,12 +8,15 @@ import type {
   JobView,
   TaskView,
 } from '../../api/schemas.ts';
-import { all } from '../client.ts';
+import type { ServiceExplanationView } from '../../api/services/schemas.ts';
+import { EbbError } from '../../kernel/errors.ts';
+import { all, type Client } from '../client.ts';
 import type { Action } from '../context.ts';
 import { json } from '../output.ts';
 import { routes } from '../routes.ts';
 import { explanation } from '../views/explanation.ts';
 import { failureSection, failuresOf } from '../views/failures.ts';
+import { serviceExplanationText } from '../views/service-views.ts';
 import { jobStatus, jobsTable, tasksTable } from '../views/job-views.ts';
 import { text } from '../views/text-table.ts';
 import type { JobsOptions, StatusOptions } from '../flags/job-flags.ts';
@@ -54,6 +57,14 @@ export const status: Action<StatusOptions> = async ({ output, json: asJson, clie
   if (tasks !== null) output.line(`\n${tasksTable(output, tasks)}`);
 };
 
+/** Explanation of a service, where there is no job of a name; else the error stands. */
+async function serviceIfAny(engine: Client, name: string, error: unknown): Promise<ServiceExplanationView> {
+  if (!(error instanceof EbbError) || error.code !== 'not-found') throw error;
+  return engine.get<ServiceExplanationView>(routes.explainService(name)).catch(() => {
+    throw error;
+  });
+}
+
 export const cancel: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
   const engine = await client();
   const answer = await engine.post<CancelAnswer>(routes.cancel(ref));
@@ -76,9 +87,16 @@ export const release: Action<object> = async ({ output, json: asJson, client }, 
   else output.line(`${text(answer.job.name)} (${answer.job.id}) is released: the next cycle decides on it again`);
 };
 
+/** Of a job, or of a service of that name. */
 export const explain: Action<object> = async ({ output, json: asJson, client }, [ref = '']) => {
   const engine = await client();
-  const view = await engine.get<ExplanationView>(routes.explain(ref));
+  const view = await engine.get<ExplanationView>(routes.explain(ref)).catch(async (error: unknown) => {
+    const service = await serviceIfAny(engine, ref, error);
+    if (asJson) json(output, service);
+    else output.line(serviceExplanationText(output, service));
+    return null;
+  });
+  if (view === null) return;
   const job = await engine.get<JobView>(routes.job(view.job));
   const failures = await failuresOf(engine, job);
   if (asJson) {

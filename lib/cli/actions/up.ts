@@ -5,6 +5,7 @@ import { announce } from '../../api/server/announcement.ts';
 import { checkExposure, isLoopback } from '../../api/server/guard.ts';
 import { tlsFiles, type TlsFiles } from '../../api/server/tls.ts';
 import { keptToken, tokenIn } from '../../api/server/token.ts';
+import type { Client } from '../client.ts';
 import { refuseElsewhere, type Action, type Context } from '../context.ts';
 import { embeddedOptions, NOT_BEGUN } from '../engine-options.ts';
 import { json } from '../output.ts';
@@ -47,10 +48,7 @@ export const up: Action<UpOptions> = async (context, files, options) => {
     const { token, tokenFile } = tokenOf(context, options, dir);
     const url = await engine.listen({ bind: options.bind, port: options.port, token, tls });
     unannounce = announced(context, { url, dir, tokenFile });
-    const open = await unfinishedJobs(engine.client);
-    const services = await servicesThere(engine.client);
-    if (open.length + services.length > 0)
-      output.note(await goingOn(engine.client, amountText(open.length, services.length), options.dir));
+    await noteGoingOn(engine.client, output, options.dir);
     for (const warning of warnings(options, tls, dir)) output.note(`warning: ${warning}`);
     await engine.start();
     if (asJson) json(output, { url, dir: options.dir, pid: process.pid, tokenFile });
@@ -83,6 +81,14 @@ export const up: Action<UpOptions> = async (context, files, options) => {
     await engine.stop('checkpoint');
   }
 };
+
+/** Says what the folder holds that goes on. */
+async function noteGoingOn(client: Client, output: Context['output'], dir: string): Promise<void> {
+  const open = await unfinishedJobs(client);
+  const services = await servicesThere(client);
+  if (open.length + services.length === 0) return;
+  output.note(await goingOn(client, amountText(open.length, services.length), dir));
+}
 
 /** Refuses a token that cannot work, before the engine is opened and makes files. */
 function checkToken({ token, world }: Context, options: UpOptions): void {

@@ -12,7 +12,6 @@ export function addServices(program: Command, world: World, finish: (code: numbe
       'Runs HTTP services: so many replicas as their load needs, on the cheapest capacity that keeps their latency target, checked, replaced and updated without a failed request.',
     )
     .addHelpText('after', '\nExample:\n  $ ebb service apply examples/service/service.yaml\n  $ ebb service watch web');
-  const load = async () => import('../actions/services.ts');
 
   service
     .command('apply')
@@ -33,9 +32,21 @@ export function addServices(program: Command, world: World, finish: (code: numbe
     .option('--json', 'print as JSON')
     .action(lazily<object>(world, finish, async () => (await load()).list));
 
-  const named = (name: string, summary: string, description: string): Command =>
+  addQuestions(service, world, finish);
+  addChanges(service, world, finish);
+  addLoad(program, world, finish);
+}
+
+const load = async () => import('../actions/services.ts');
+
+/** A command on one service. */
+const naming =
+  (service: Command) =>
+  (name: string, summary: string, description: string): Command =>
     service.command(name).summary(summary).description(description).argument('<service>', 'name');
 
+function addQuestions(service: Command, world: World, finish: (code: number) => void): void {
+  const named = naming(service);
   named(
     'status',
     'show one service: replicas, load, latency, cost',
@@ -55,7 +66,10 @@ export function addServices(program: Command, world: World, finish: (code: numbe
   )
     .option('--json', 'print as JSON')
     .action(lazily<object>(world, finish, async () => (await load()).explain));
+}
 
+function addChanges(service: Command, world: World, finish: (code: number) => void): void {
+  const named = naming(service);
   named(
     'scale',
     'set the number of replicas',
@@ -76,7 +90,9 @@ export function addServices(program: Command, world: World, finish: (code: numbe
   named('delete', 'drain and end all replicas', 'Drains and ends all replicas, and forgets the service.')
     .option('--json', 'print as JSON')
     .action(lazily<object>(world, finish, async () => (await load()).remove));
+}
 
+function addLoad(program: Command, world: World, finish: (code: number) => void): void {
   program
     .command('load')
     .summary('send requests to a service and measure the answers')

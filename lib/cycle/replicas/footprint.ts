@@ -1,8 +1,8 @@
 /**
- * Instances for replicas of services, beside those for jobs: which pools, which bids, and how many replicas beyond those
- * that the load needs, because some may be lost (Tributary, sections 2.2.2 and 2.2.3). One acquirer buys for all: what a
- * service asks for here is bought by the same plan, within the same limits, as instances for jobs; and replicas first
- * take room on instances that are there.
+ * Instances for replicas of services, beside those for jobs: which pools, which bids, and how many replicas beyond
+ * those that the load needs, because some may be lost (Tributary, sections 2.2.2 and 2.2.3). One acquirer buys for all:
+ * what a service asks for here is bought by the same plan, within the same limits, as instances for jobs; and replicas
+ * first take room on instances that are there.
  * Units are replicas: an instance to come has as many as fit, a held one those that run on it.
  */
 import { milliCpu, type EpochMs } from '../../kernel/units.ts';

@@ -2,10 +2,10 @@
  * Replicas of services in the decision of any preset. A replica has no end and no deadline of its own, so no policy can
  * estimate, value or move it as it does a job. Here the stages are given what they need to know instead:
  * - A replica runs for another hour, however long it has run (no memory).
- * - It is worth a thousand times a best-effort job of that length, as work with a deadline is (JamaisVu, section 4.1.2):
- *   so it comes before best-effort work and takes its place. An hour without it costs twenty times such a job: it never
- *   waits to save money, and yet a lower price is worth a small risk that it is lost, for the next one begins with the
- *   market's warning, while it still serves.
+ * - It is worth a thousand times a best-effort job of that length, as work with a deadline is (JamaisVu, section
+ *   4.1.2): so it comes before best-effort work and takes its place. An hour without it costs twenty times such a job:
+ *   it never waits to save money, and yet a lower price is worth a small risk that it is lost, for the next one begins
+ *   with the market's warning, while it still serves.
  * - It never waits for a slot of other tasks, and no plan moves, copies or preempts it: its controller begins the next
  *   one before it ends this one.
  */

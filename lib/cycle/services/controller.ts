@@ -1,11 +1,11 @@
 /**
  * The controller of services: observe, decide, record, act, over and over; beside the engine, which runs their replicas
  * as jobs of one task.
- * Lifecycle: made -> `round` again and again. Every round begins with the stored records, so that a controller that dies
- * at any point is followed by the next one without loss.
+ * Lifecycle: made -> `round` again and again. Every round begins with the stored records, so that a controller that
+ * dies at any point is followed by the next one without loss.
  * Invariants: a replica is recorded before its job is submitted, under an id and a key of its own: repeated, the
- * submission has no further effect. A job is cancelled only once its replica is recorded as stopping. Of two controllers
- * one wins each record (compare-and-set); the other begins anew with what it finds.
+ * submission has no further effect. A job is cancelled only once its replica is recorded as stopping. Of two
+ * controllers one wins each record (compare-and-set); the other begins anew with what it finds.
  */
 import { jobId, timeOrderedText } from '../../kernel/ids.ts';
 import type { Uniform } from '../../kernel/random.ts';

@@ -36,33 +36,29 @@ const SETTLE_S = 1;
 
 /** O(replicas). */
 export function follow(service: Service, facts: Facts, at: Moment): Followed {
-  const notes: Note[] = [];
   const { health, drainS } = specOf(service).spec;
   const rules: Rules = { ...at, name: service.name, graceS: Number(health.graceS), drainS: Number(drainS) };
-  let failures = 0;
-  let lastFailure: string | null = null;
-  let hasSettled = false;
-  let ofRollout = 0;
-  const replicas = service.replicas.flatMap((replica): Replica[] => {
+  const steps = service.replicas.map((replica) => {
     const fact = facts.get(replica.number);
-    if (fact === undefined) return [replica];
-    const step = followOne(replica, fact, rules);
-    if (step.note !== undefined) notes.push({ ...step.note, replica: replica.number });
-    if (step.isFailure) {
-      failures += 1;
-      lastFailure = step.note?.text ?? null;
-      if (isOfRollout(service, replica)) ofRollout += 1;
-    }
-    if (step.next?.phase === 'healthy' && at.wallS(step.next.sinceMs) >= STAYED_S) hasSettled = true;
-    return step.next === null ? [] : [step.next];
+    const step: Step = fact === undefined ? { next: replica, isFailure: false } : followOne(replica, fact, rules);
+    return { replica, step };
   });
+  const failed = steps.filter(({ step }) => step.isFailure);
+  const failures = failed.length;
+  const lastFailure = failed.at(-1)?.step.note?.text ?? null;
+  const ofRollout = failed.filter(({ replica }) => isOfRollout(service, replica)).length;
+  const hasSettled = steps.some(
+    ({ step: { next } }) => next?.phase === 'healthy' && at.wallS(next.sinceMs) >= STAYED_S,
+  );
   const failuresInARow = failures > 0 ? service.failuresInARow + failures : hasSettled ? 0 : service.failuresInARow;
   const { rollout } = service;
   return {
-    notes,
+    notes: steps.flatMap(({ replica, step: { note: said } }) =>
+      said === undefined ? [] : [{ ...said, replica: replica.number }],
+    ),
     service: {
       ...service,
-      replicas,
+      replicas: steps.flatMap(({ step: { next } }) => next ?? []),
       failuresInARow,
       lastFailure: failures > 0 ? lastFailure : hasSettled ? null : service.lastFailure,
       notBeforeMs: failures > 0 ? backOffMs(failuresInARow, at) : service.notBeforeMs,

@@ -1,4 +1,6 @@
-/** Replicas that a service wants now, from the load that its monitor measured. Pure, but for a policy of a user's own. */
+/**
+ * Replicas that a service wants now, from the load that its monitor measured. Pure, as are policies of a user's own.
+ */
 import { probit } from 'simple-statistics';
 import { messageOf } from '../../kernel/errors.ts';
 import { raw } from '../../kernel/units.ts';
@@ -80,7 +82,8 @@ function expected(
     const rps: unknown = policy({ periodS: raw(load.periodS), rps: load.rps.map((r) => r ?? NaN) });
     if (rps === null) return { rps: null };
     if (typeof rps === 'number' && rps >= 0 && Number.isFinite(rps)) return { rps };
-    return { refused: `the scaling policy answered ${String(rps)}; allowed: a number from 0, or null` };
+    const got = typeof rps === 'number' ? String(rps) : `a ${typeof rps}`;
+    return { refused: `the scaling policy answered ${got}; allowed: a number from 0, or null` };
   } catch (error) {
     return { refused: `the scaling policy failed: ${messageOf(error)}` };
   }

@@ -219,18 +219,15 @@ class Simulation {
     this.#teach = (event) => learners.observe(event, throwFault);
     const learned = { evidence: learners.of(capacityLearner), drift: learners.of(priceDriftLearner) };
     const deciders = input.deciders(this.#truth);
-    const chosen = input.forecast ?? FROM_HISTORY;
     const forecasting = new Forecasting({
-      chosen,
+      chosen: input.forecast ?? FROM_HISTORY,
       config,
       ...(deciders.asks && { asks: deciders.asks }),
       ...(input.capacity && { capacity: input.capacity }),
     });
     const forecast = async (scene: Scene): Promise<MarketForecast> => {
       if (deciders.forecast !== undefined) return deciders.forecast(scene.nowMs);
-      const made = await forecasting.of(scene, { market, ...learned });
-      const isTrue = chosen.chosen === ORACLE_FORECAST.chosen;
-      return isTrue ? withTrueInterruptions(made, this.#truth.capacity, scene.nowMs) : made;
+      return this.#inTruth(await forecasting.of(scene, { market, ...learned }), scene.nowMs);
     };
     const limits: Limits = { vcpus: input.vcpus, raisedBy: SIMULATED_LIMIT };
     this.#engine = new Engine<Solver>({
@@ -256,16 +253,26 @@ class Simulation {
     this.#ids = randomStream(seed, 'ids');
     this.#admit = admitter({ pools: market.pools(), limits, config, history: learners.of(runtimeLearner) });
     this.#arrivals = new Arrivals(input.jobs, input.fromMs);
-    this.#services = new SimServices({
-      services: input.services ?? [],
+    this.#services = this.#servicesOf(input);
+    this.#sources = this.#happenings();
+  }
+
+  /** Where interruptions are to be known, the forecast with the true ones. */
+  #inTruth(made: MarketForecast, nowMs: EpochMs): MarketForecast {
+    const { chosen } = this.#input.forecast ?? FROM_HISTORY;
+    return chosen === ORACLE_FORECAST.chosen ? withTrueInterruptions(made, this.#truth.capacity, nowMs) : made;
+  }
+
+  #servicesOf({ services = [], fromMs, seed }: SimulationInput): SimServices {
+    return new SimServices({
+      services,
       store: this.#store,
       clock: this.#clock,
-      fromMs: input.fromMs,
+      fromMs,
       seed,
       onReplica: (id, spec) => this.#truth.add(id, ENDLESS, spec),
       wake: () => this.#trigger(raw(this.#clock.now())),
     });
-    this.#sources = this.#happenings();
   }
 
   #collectorOf(market: Market): Collector {

@@ -1,8 +1,8 @@
 /**
- * Load of a day that repeats itself: a regression on the harmonics of 24 hours (dynamic harmonic regression; Hyndman and
- * Athanasopoulos, "Forecasting: Principles and Practice", 3rd edition, section 10.5), with residuals that follow the last
- * one (AR(1)). The answer is the upper end of the prediction interval, so that the buffer follows the uncertainty: little
- * where minutes resemble one another, much where they do not.
+ * Load of a day that repeats itself: a regression on the harmonics of 24 hours (dynamic harmonic regression; Hyndman
+ * and Athanasopoulos, "Forecasting: Principles and Practice", 3rd edition, section 10.5), with residuals that follow
+ * the last one (AR(1)). The answer is the upper end of the prediction interval, so that the buffer follows the
+ * uncertainty: little where minutes resemble one another, much where they do not.
  */
 import MLR from 'ml-regression-multivariate-linear';
 import { mean, probit, sampleCorrelation, standardDeviation } from 'simple-statistics';

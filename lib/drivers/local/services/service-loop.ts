@@ -42,17 +42,21 @@ export class ServiceLoop {
   async #run(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    let services = 0;
-    do {
-      this.#isWoken = false;
-      try {
-        services = await this.#controller.round();
-      } catch (error) {
-        services = 1;
-        this.#onFault(error);
-      }
-    } while (this.#isWoken && this.#isOn);
+    const isEmpty = await this.#round();
     this.#running = null;
-    if (services > 0 && this.#isOn) this.#timer = setTimeout(() => this.wake(), ROUND_MS);
+    if (!this.#isOn) return;
+    if (this.#isWoken) this.wake();
+    else if (!isEmpty) this.#timer = setTimeout(() => this.wake(), ROUND_MS);
+  }
+
+  /** True if there is no service. */
+  async #round(): Promise<boolean> {
+    this.#isWoken = false;
+    try {
+      return (await this.#controller.round()) === 0;
+    } catch (error) {
+      this.#onFault(error);
+      return false;
+    }
   }
 }

@@ -40,7 +40,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, pool
     pool.dispatch(
       {
         path: request.url ?? '/',
-        method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
+        method: request.method ?? 'GET',
         headers: forwardedHeaders(request),
         body,
       },

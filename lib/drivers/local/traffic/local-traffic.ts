@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { EbbError } from '../../../kernel/errors.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
 import type { Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
-import type { CallName, FromTraffic, ToTraffic, TrafficCalls } from './traffic-messages.ts';
+import type { CallName, FromTraffic, TrafficCalls } from './traffic-messages.ts';
 
 interface Awaiting {
   readonly resolve: (answer: never) => void;
@@ -40,7 +40,10 @@ export class LocalTraffic implements Traffic {
     return this.#worker === null ? null : this.#call('address', service);
   }
 
-  /** A port that nobody has now. It may be taken until the replica listens: then that one fails, and the next has another. */
+  /**
+   * A port that nobody has now. Should another take it before the replica listens, that one fails; the next has
+   * another.
+   */
   async port(taken: ReadonlySet<number>): Promise<number> {
     for (;;) {
       const port = await freePort();
@@ -61,7 +64,7 @@ export class LocalTraffic implements Traffic {
     const id = (this.#calls += 1);
     return new Promise((resolve, reject) => {
       this.#open.set(id, { resolve, reject });
-      worker.postMessage({ id, call, given } as ToTraffic);
+      worker.postMessage({ id, call, given });
     });
   }
 

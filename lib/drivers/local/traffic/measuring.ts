@@ -8,7 +8,7 @@ const HIGHEST_US = 3600e6;
 
 /** Requests since they were last taken: numbers, and a histogram of latencies (HDR, three digits). */
 export class Measuring {
-  #latencies: RecordableHistogram = createHistogram({ lowest: 1, highest: HIGHEST_US, figures: 3 });
+  readonly #latencies: RecordableHistogram = createHistogram({ lowest: 1, highest: HIGHEST_US, figures: 3 });
   #slow = 0;
   #failed = 0;
 

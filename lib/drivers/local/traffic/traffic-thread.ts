@@ -50,16 +50,18 @@ async function routeAll(routes: readonly Route[]): Promise<null> {
     proxies.delete(service);
     await proxy.close();
   }
-  let fault: unknown = null;
+  const faults: unknown[] = [];
   for (const [service, route] of wanted) {
     try {
       const known = proxies.get(service);
       if (known === undefined) proxies.set(service, await ServiceProxy.open(route));
       else known.route(route);
     } catch (error) {
-      fault ??= error;
+      faults.push(error);
     }
   }
-  if (fault !== null) throw fault;
+  if (faults.length > 0) throw asError(faults[0]);
   return null;
 }
+
+const asError = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(messageOf(fault)));

@@ -1,6 +1,6 @@
 /**
- * Load balancer of simulated services: requests come as a trace has them, and each service's healthy replicas serve them
- * from one queue (request-queue.ts). A replica serves from the moment that its process runs.
+ * Load balancer of simulated services: requests come as a trace has them, and each service's healthy replicas serve
+ * them from one queue (request-queue.ts). A replica serves from the moment that its process runs.
  * Lifecycle: made -> asked again and again, at times that never fall.
  */
 import type { Clock } from '../../../kernel/clock.ts';

@@ -29,6 +29,7 @@ const WAY: Readonly<Record<string, readonly string[]>> = {
   Start: ['index', 'concepts'],
   Use: [
     'many-jobs',
+    'services',
     'placement-rules',
     'cluster',
     'secrets',

@@ -12,8 +12,8 @@ import { EbbError } from '../kernel/errors.ts';
 import { Bootstrap, LEVEL, RESAMPLES, type Estimate, type Share } from './bootstrap.ts';
 import { ORACLE } from './hindsight.ts';
 import { warningsOf } from './warnings.ts';
-import { QUANTILES, type References, type RunOutcome, type Totals } from './outcome.ts';
-import type { Comparison, Difference, Method, Percentiles, PresetFigures } from './figures.ts';
+import { QUANTILES, type References, type RunOutcome, type ServiceUse, type Totals } from './outcome.ts';
+import type { Comparison, Difference, Method, Percentiles, PresetFigures, ServiceFigures } from './figures.ts';
 
 export type { Estimate } from './bootstrap.ts';
 
@@ -122,7 +122,7 @@ class Statistics {
   }
 
   ratio(runs: readonly RunOutcome[], above: (t: Totals) => number, below: (t: Totals) => number): Estimate {
-    return this.#estimate(runs.map((r) => [r, { above: above(r.totals), below: below(r.totals) }]));
+    return this.ofUnits(runs.map((r) => [r, { above: above(r.totals), below: below(r.totals) }]));
   }
 
   mean(runs: readonly RunOutcome[], of: (t: Totals) => number): Estimate {
@@ -130,7 +130,7 @@ class Statistics {
   }
 
   paired(cells: readonly Pair[], above: (a: Totals, b: Totals) => number, below?: (b: Totals) => number): Estimate {
-    return this.#estimate(
+    return this.ofUnits(
       cells.map(([a, b]) => [a, { above: above(a.totals, b.totals), below: below?.(b.totals) ?? 1 }]),
     );
   }
@@ -138,7 +138,7 @@ class Statistics {
   /** Of what runs cost, over what they are held against; null without such runs. */
   toReference(held: readonly Held[], above: (t: Totals) => number): Estimate | null {
     if (held.length === 0) return null;
-    return this.#estimate(held.map(({ run, usd }) => [run, { above: above(run.totals), below: usd }]));
+    return this.ofUnits(held.map(({ run, usd }) => [run, { above: above(run.totals), below: usd }]));
   }
 
   /** Difference a - b of two ratios of sums with different denominators. */
@@ -154,7 +154,8 @@ class Statistics {
     return this.paired(cells, (x, y) => a.at - b.at + share(x, a) - share(y, b));
   }
 
-  #estimate(parts: readonly (readonly [RunOutcome, Share])[]): Estimate {
+  /** Of sums over the runs of each unit. */
+  ofUnits(parts: readonly (readonly [RunOutcome, Share])[]): Estimate {
     const units = new Map<number, Share>();
     for (const [run, share] of parts) {
       const unit = this.#unit(run);
@@ -235,7 +236,42 @@ function presetFigures(
       'best-effort': percentiles(statistics, runs, (t) => t.completionS['best-effort']),
     },
     latenessS: percentiles(statistics, runs, (t) => t.latenessS),
+    services: servicesOf(statistics, runs),
   };
+}
+
+function servicesOf(statistics: Statistics, runs: readonly RunOutcome[]): readonly ServiceFigures[] {
+  const uses = runs.flatMap((run) => (run.services ?? []).map((use) => ({ run, use })));
+  return [...Map.groupBy(uses, ({ use }) => use.service)].map(([service, its]): ServiceFigures => {
+    const [first] = its;
+    const sum = (of: (use: ServiceUse) => number): number => total(its, ({ use }) => of(use));
+    const ratio = (above: (use: ServiceUse) => number, below: (use: ServiceUse) => number): Estimate =>
+      statistics.ofUnits(its.map(({ run, use }) => [run, { above: above(use), below: below(use) }]));
+    return {
+      service,
+      latencyS: first?.use.latencyS ?? NaN,
+      maySlow: 1 - (first?.use.target ?? NaN),
+      requests: sum((use) => use.requests) / runs.length,
+      slowShare: ratio(
+        (use) => use.slow,
+        (use) => use.requests,
+      ),
+      failedShare: ratio(
+        (use) => use.failed,
+        (use) => use.requests,
+      ),
+      replicaHours: sum((use) => use.replicaHours) / runs.length,
+      interruptions: sum((use) => use.interruptions) / runs.length,
+      costUsd: ratio(
+        (use) => use.billedUsd,
+        () => 1,
+      ),
+      toOnDemandPrices: ratio(
+        (use) => use.billedUsd,
+        (use) => use.onDemandUsd,
+      ),
+    };
+  });
 }
 
 const billed = (t: Totals): number => t.billedUsd;

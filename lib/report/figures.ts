@@ -86,6 +86,30 @@ export interface PresetFigures {
   readonly completionS: Readonly<Record<BatchClass, Percentiles | null>>;
   /** Time past the deadline, of jobs that succeeded late. */
   readonly latenessS: Percentiles | null;
+  /** Services in the order of their names. */
+  readonly services: readonly ServiceFigures[];
+}
+
+/** One service under one preset, over all runs. */
+export interface ServiceFigures {
+  readonly service: string;
+  /** Latency that an answer may take, s. */
+  readonly latencyS: number;
+  /** Share of requests that may be slow by the service's target. */
+  readonly maySlow: number;
+  /** Per run. */
+  readonly requests: number;
+  /** Share of the requests later than the latency, failed ones included. */
+  readonly slowShare: Estimate;
+  readonly failedShare: Estimate;
+  /** Hours of replicas that served, per run. */
+  readonly replicaHours: number;
+  /** Replicas that the market took, per run. */
+  readonly interruptions: number;
+  /** Charges per run, with their part of what idled. */
+  readonly costUsd: Estimate;
+  /** Charges over the work at the on-demand prices of the instances. */
+  readonly toOnDemandPrices: Estimate;
 }
 
 /** Difference `a` - `b` over the cells that both ran to the end. Negative: `a` is lower. */

@@ -17,6 +17,7 @@ import {
   runOptions,
   type Provenance,
 } from './sections.ts';
+import { servicesSection } from './services.ts';
 import { STYLE } from './style.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison } from './figures.ts';
@@ -94,7 +95,7 @@ function body(input: ReportInput, comparison: Comparison, leftOut: number): Mark
     <main>
       <noscript><p class="failure">Charts and jobs need JavaScript; the tables of figures do not.</p></noscript>
       <p class="failure" id="failure" role="alert" hidden></p>
-      ${headline(comparison, runs, input)} ${presetsSection(comparison)}
+      ${headline(comparison, runs, input)} ${presetsSection(comparison)} ${servicesSection(comparison)}
       ${comparison.differences.length === 0 ? null : differencesSection(comparison)}
       ${durationsSection(comparison, runs)} ${runSection(input, comparison, leftOut)}
       <footer class="note">

@@ -56,6 +56,8 @@ export interface RunOutcome {
   readonly instances: InstanceSeries;
   readonly pools: readonly PoolUse[];
   readonly refused: readonly Refusal[];
+  /** Services in the order of their names; absent: none. */
+  readonly services?: readonly ServiceUse[];
   /** Absent: not computed, or the run was aborted. */
   readonly references?: References;
   /** Policies with refused answers; absent: none. */
@@ -161,6 +163,27 @@ export interface PoolUse {
   readonly refused: number;
   readonly hours: number;
   readonly billedUsd: number;
+  readonly onDemandUsd: number;
+}
+
+/** What reached a service, how it was answered, and what that cost. */
+export interface ServiceUse {
+  readonly service: string;
+  /** Latency that an answer may take, s. */
+  readonly latencyS: number;
+  /** Share of requests that are to be answered in time. */
+  readonly target: number;
+  readonly requests: number;
+  /** Later than the latency, failed ones included. */
+  readonly slow: number;
+  readonly failed: number;
+  /** Hours of replicas that served. */
+  readonly replicaHours: number;
+  /** Replicas that the market took. */
+  readonly interruptions: number;
+  /** Charges of its replicas, with their part of what idled. */
+  readonly billedUsd: number;
+  /** Work of its replicas at the on-demand prices of their instances. */
   readonly onDemandUsd: number;
 }
 

@@ -2,8 +2,9 @@
 import { count, dollars, duration, minute, NONE, percent, plural, ratio } from './client/format.ts';
 import { choices, type Estimate } from './comparison.ts';
 import { excessText } from './excess.ts';
-import type { Interval } from './bootstrap.ts';
 import { html, type Markup } from './markup.ts';
+import { servicesMissed } from './services.ts';
+import { figure, hasFigures, rangeOf, tableOf, type Column } from './tables.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Comparison, Difference, PresetFigures } from './figures.ts';
 
@@ -111,6 +112,7 @@ function shortcomings(p: PresetFigures): string {
   if (p.failed > 0) parts.push(`${plural(p.failed, 'job')} failed or cancelled`);
   if (p.unfinished > 0) parts.push(`${plural(p.unfinished, 'job')} unfinished at the end`);
   if (p.refused > 0) parts.push(`${plural(p.refused, 'job')} refused at submission`);
+  parts.push(...servicesMissed(p));
   return parts.join('; ');
 }
 
@@ -118,7 +120,8 @@ const names = (presets: readonly PresetFigures[]): string => presets.map((p) => 
 
 /** Highest share of missed deadlines with which a preset is compared by cost. */
 const MISSED_MOST = 0.01;
-const missesMany = (p: PresetFigures): boolean => (p.missedShare.value ?? 0) > MISSED_MOST;
+const missesMany = (p: PresetFigures): boolean =>
+  (p.missedShare.value ?? 0) > MISSED_MOST || servicesMissed(p).length > 0;
 
 export function goodNews({ presets, differences }: Pick<Comparison, 'presets' | 'differences'>): readonly string[] {
   const clean = presets.filter((p) => shortcomings(p) === '' && p.notSubmitted === 0 && p.aborted === 0);
@@ -146,27 +149,6 @@ function against({ toOnDemand, toOnDemandPrices }: PresetFigures): string {
     return `, ${percent(toOnDemand.value)} of the on-demand reference`;
   const { value } = toOnDemandPrices;
   return value === null ? '' : `, ${percent(value)} of the same work at on-demand prices with nothing idle`;
-}
-
-/** Figure above its interval, unless both ends read alike. */
-function figure(estimate: Estimate | null, format: (x: number) => string): Markup {
-  if (estimate === null || estimate.value === null) return html`${NONE}`;
-  const { value, interval } = estimate;
-  const range = rangeOf(interval, format);
-  return range === null ? html`${format(value)}` : html`${format(value)}<span class="interval">${range}</span>`;
-}
-
-function rangeOf(interval: Interval | null, format: (x: number) => string): string | null {
-  if (interval === null) return null;
-  const [low, high] = [format(interval.low), format(interval.high)];
-  return low === high ? null : `${low} to ${high}`;
-}
-
-interface Column<T> {
-  readonly title: string;
-  readonly hint: string;
-  readonly cell: (row: T) => Markup;
-  readonly bad?: (row: T) => boolean;
 }
 
 const PRESET_COLUMNS: readonly Column<PresetFigures>[] = [
@@ -326,39 +308,6 @@ export const durationsTable = ({ presets }: Comparison): Markup =>
 
 export const differencesTable = ({ differences }: Comparison): Markup =>
   tableOf('First less second', DIFFERENCE_COLUMNS, differences, (d) => `${d.a} − ${d.b}`);
-
-/** False for a column without any figure. */
-const hasFigures =
-  <T>(rows: readonly T[]) =>
-  (column: Column<T>): boolean =>
-    rows.some((row) => column.cell(row).html !== NONE);
-
-function tableOf<T>(
-  first: string,
-  columns: readonly Column<T>[],
-  rows: readonly T[],
-  name: (row: T) => string,
-): Markup {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${first}: figures">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">${first}</th>
-          ${columns.map((c) => html`<th scope="col" class="right" title="${c.hint}">${c.title}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          (row) =>
-            html`<tr>
-              <th scope="row">${name(row)}</th>
-              ${columns.map((c) => html`<td class="right ${c.bad?.(row) === true ? 'bad' : ''}">${c.cell(row)}</td>`)}
-            </tr> `,
-        )}
-      </tbody>
-    </table>
-  </div>`;
-}
 
 /** Selection of the run shown in detail. */
 export function runOptions(runs: readonly RunOutcome[], comparison: Comparison): Markup {

@@ -51,7 +51,9 @@ function refusedPolicies({ runs }: Doubted): string[] {
 }
 
 function nothingDone({ presets }: Doubted): string[] {
-  const idle = presets.filter((p) => p.succeeded === 0 && p.aborted < p.runs);
+  const idle = presets.filter(
+    (p) => p.succeeded === 0 && p.aborted < p.runs && (p.jobs > 0 || p.services.length === 0),
+  );
   if (idle.length === 0) return [];
   const whose = idle.length === presets.length ? '' : ` under ${idle.map((p) => p.preset).join(', ')}`;
   return [`Not one job was done${whose}: such a cost says nothing.`];

@@ -31,9 +31,12 @@ const NOT_BEGUN = 'stopped: no simulation had begun';
  * run`: of the refusal, else of a failed job.
  */
 export const simulate: Action<SimulateOptions> = async (context, _args, options) => {
-  const { orders, report: path } = await endedByStop(context.output, NOT_BEGUN, () =>
-    ordersOf(options, context.world.cwd),
-  );
+  const {
+    orders,
+    report: path,
+    notes,
+  } = await endedByStop(context.output, NOT_BEGUN, () => ordersOf(options, context.world.cwd));
+  for (const note of notes) context.output.note(note);
   const abort = new AbortController();
   const unlisten = onStopRequest((count, signal) => {
     if (count > 1) process.exit(SIGNAL_EXIT[signal]);
@@ -62,7 +65,8 @@ export const simulate: Action<SimulateOptions> = async (context, _args, options)
 
 function exitOf(results: readonly RunResult[]): number {
   const outcomes = results.map((r) => r.outcome);
-  if (outcomes.some((o) => o.totals.succeeded > 0)) return 0;
+  // Services alone have no jobs that could be done.
+  if (outcomes.some((o) => o.totals.succeeded > 0 || (o.totals.jobs === 0 && (o.services?.length ?? 0) > 0))) return 0;
   const refused = outcomes.every((o) => o.totals.jobs === 0) ? refusalsOf(outcomes)[0]?.code : undefined;
   return ERROR_CODES[isErrorCode(refused) ? refused : 'job.failed'].exit;
 }

@@ -68,16 +68,32 @@ export function addSimulate(program: Command, world: World, finish: (code: numbe
     .option('--workload-option <key=value>', 'an option of the reader, may be repeated: see docs/workloads.md', setting)
     .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
     .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
-  addConditions(command)
+  addConditions(addServices(command))
     .option('--report <file>', 'write an HTML report with charts and a table of jobs', path)
     .option('--log <file>', 'write every event as a JSON line (one preset, one window, one seed)', path)
     .option('--dir <path>', 'where converted markets are kept', path, '.ebb')
     .option('--json', 'print the comparison as JSON; progress goes to standard error')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ ebb simulate\n  $ ebb simulate --workload jobs/ --compare ebbtide,on-demand,spot-fleet --seeds 5 --report report.html\n  $ ebb simulate --replay .ebb --preset greedy',
+      '\nExamples:\n  $ ebb simulate\n  $ ebb simulate --workload jobs/ --compare ebbtide,on-demand,spot-fleet --seeds 5 --report report.html\n  $ ebb simulate --replay .ebb --preset greedy\n  $ ebb simulate --service service.yaml --rate 50 --for 12h --workload jobs/ --compare ebbtide,on-demand',
     )
     .action(lazily<SimulateOptions>(world, finish, async () => (await import('../actions/simulate.ts')).simulate));
+}
+
+const several = (text: string, before: readonly string[] | undefined): string[] => [...(before ?? []), path(text)];
+
+/** Options of services and of what reaches them. */
+function addServices(command: Command): Command {
+  return command
+    .option('--service <file>', 'a service file, may be repeated; without --workload no jobs run beside it', several)
+    .option('--requests <file>', 'trace of the requests that reach each service (docs/services.md)', path)
+    .option('--rate <rps>', 'mean requests per second: scales the trace; alone, a constant rate', positive)
+    .option('--for <duration>', 'how long requests come, e.g. 6h (default: as long as the trace; a day with --rate)')
+    .option(
+      '--request-time <seconds>',
+      "time of a vCPU that a request takes (default: the replica's vCPUs over its capacity; without one 0.1)",
+      positive,
+    );
 }
 
 /** Options of what a run meets: limits and delays, attempts that straggle. */

@@ -3,6 +3,16 @@ import type { Stragglers } from '../../drivers/sim/stragglers.ts';
 export interface SimulateOptions {
   readonly workload?: string;
   readonly replay?: string;
+  /** Paths of service files. */
+  readonly service?: readonly string[];
+  /** Path of a trace of requests. */
+  readonly requests?: string;
+  /** Requests per second. */
+  readonly rate?: number;
+  /** Duration in which requests come. */
+  readonly for?: string;
+  /** Seconds of a vCPU. */
+  readonly requestTime?: number;
   readonly market?: string;
   readonly cluster?: string;
   readonly preset?: string;

@@ -8,6 +8,11 @@ import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 const DECIDES = [
   'workload',
   'replay',
+  'service',
+  'requests',
+  'rate',
+  'for',
+  'requestTime',
   'market',
   'cluster',
   'preset',
@@ -37,6 +42,7 @@ export function commandOf(options: SimulateOptions): string {
     if (value === undefined || value === UNSAID[name]) return [];
     if (name === 'from' || name === 'to') return [word(new Date(value as number).toISOString())];
     if (name === 'stragglers') return [word(stragglersText(value as Stragglers))];
+    if (name === 'service') return (value as readonly string[]).map(word);
     if (Array.isArray(value)) return [word(value.join(','))];
     if (typeof value === 'object') return Object.entries(value).map(([k, v]) => word(`${k}=${settingText(v)}`));
     return [word(String(value))];

@@ -4,9 +4,10 @@ import { EbbError } from '../../kernel/errors.ts';
 import { epochMs, lt, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { schedulerConfig, type SchedulerConfig } from '../../domain/config.ts';
 import { FROM_HISTORY, type ChosenForecast } from '../../domain/forecast.ts';
+import { expectFootprint } from '../../stages/services/footprints.ts';
 import { forecastNamed } from '../../stages/registry.ts';
 import { modelPlaces } from '../../drivers/local/models/model-places.ts';
-import { loadPolicies } from '../../drivers/local/policies/load-policies.ts';
+import { loadPolicies, loadScalings } from '../../drivers/local/policies/load-policies.ts';
 import { highsSolver } from '../../drivers/solver/highs-solver.ts';
 import { openMarket } from '../../drivers/local/market/import.ts';
 import { replayMarket } from '../../drivers/local/market/replay.ts';
@@ -51,6 +52,7 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
+  expectFootprint(config.serviceFootprint);
   const ownPolicies = await loadPolicies(config);
   const forecast = await forecastOf({ ...order, forecast: config.forecast, presets: config.presets, ownPolicies });
   const capacity = await capacityOf(config, order.dir);
@@ -77,6 +79,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       seed: order.seed,
       minGapS: seconds(order.minGapS),
       setupS,
+      services: order.services ?? [],
+      scalings: await loadScalings(config),
       ...rateOf(order),
       ...(order.stragglers === undefined ? {} : { runtime: straggling(order.stragglers, seed) }),
       ...(order.references && { onAdmitted: admitted.add }),
@@ -201,7 +205,21 @@ interface Source {
   readonly facts: () => WorkloadFacts;
 }
 
+const NO_JOBS: Source = {
+  jobs: [],
+  namesJobs: false,
+  mostJobs: null,
+  recordedFromMs: null,
+  facts: () => ({
+    name: 'services',
+    format: 'no jobs',
+    notes: [],
+    report: { jobs: 0, tasks: 0, bad: { count: 0, first: [] }, dropped: new Map(), adjusted: new Map() },
+  }),
+};
+
 async function sourceOf({ workload }: RunOrder): Promise<Source> {
+  if (workload === null) return NO_JOBS;
   if ('replay' in workload) return recordedSource(workload.replay);
   const opened = await openWorkload(workload.path, workload.options);
   const { name, format, notes, mostJobs } = opened;

@@ -15,6 +15,7 @@ import { isSynthetic } from '../../workload/synthetic.ts';
 import { givenSettings } from '../engine-options.ts';
 import { marketOf } from './compose-simulation.ts';
 import type { RunOrder } from './run-order.ts';
+import { servicesOf } from './simulated-services.ts';
 import { targetsOf } from './targets.ts';
 import { usualStart, windowStarts } from './windows.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
@@ -31,6 +32,8 @@ export interface Ordered {
   readonly orders: readonly RunOrder[];
   /** Path of the report, links resolved; null: none. */
   readonly report: string | null;
+  /** Assumptions about requests to services, for people. */
+  readonly notes: readonly string[];
 }
 
 /** Checks everything that needs no simulation: presets, settings, files, windows, market. Throws EbbError `usage`. */
@@ -39,6 +42,7 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
   const path = (given: string | undefined): string | null => (given === undefined ? null : resolve(cwd, given));
   const files = targetsOf({ report: path(options.report), log: path(options.log) });
   expectOneSource(options);
+  const { services, notes } = await servicesOf(options, cwd, settings.policyModules ?? []);
   const replay = path(options.replay);
   const record = replay === null ? null : readWorldRecord(replay);
   const firstSeed = options.seed ?? 1;
@@ -60,9 +64,10 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     ...termsOf(options, { settings, record, trace }),
     setupS: options.setup,
     migrationMBPerS: options.migrationRate,
+    services,
     ...(options.stragglers === undefined ? {} : { stragglers: options.stragglers }),
-    // Their running times are those of the workload.
-    references: options.stragglers === undefined,
+    // They take the running times of the workload, and know nothing of services.
+    references: options.stragglers === undefined && services.length === 0,
     log: files.log,
   };
   const windows = windowsOf(options, trace, market === null);
@@ -71,11 +76,12 @@ export async function ordersOf(options: SimulateOptions, cwd: string): Promise<O
     seeds.flatMap((seed) => presets.map((preset) => ({ fromMs, seed, preset: preset ?? record?.preset }))),
   );
   const orders = runs.map(({ fromMs, seed, preset = DEFAULT_PRESET }): RunOrder => {
+    const path = workloadOf(options, cwd);
     const workload =
-      replay === null ? { path: workloadOf(options, cwd), options: readerOptions(options, seed) } : { replay };
+      replay !== null ? { replay } : path === null ? null : { path, options: readerOptions(options, seed) };
     return { ...base, preset, seed, marketSeed: marketSeed(seed), fromMs, workload };
   });
-  return { orders, report: files.report };
+  return { orders, report: files.report, notes };
 }
 
 /** Market of a record; null: a generated one, or no record. */
@@ -181,8 +187,10 @@ function expectPossible(runs: number, log: string | null): void {
   }
 }
 
-/** Workload by path; names of generated workloads are no paths. */
-function workloadOf({ workload = DEFAULT_WORKLOAD }: SimulateOptions, cwd: string): string {
+/** Workload by path; names of generated workloads are no paths. Null: services alone. */
+function workloadOf({ workload: given, service = [] }: SimulateOptions, cwd: string): string | null {
+  if (given === undefined && service.length > 0) return null;
+  const workload = given ?? DEFAULT_WORKLOAD;
   return isSynthetic(workload) ? workload : resolve(cwd, workload);
 }
 

@@ -1,4 +1,5 @@
 import type { Stragglers } from '../../drivers/sim/stragglers.ts';
+import type { SimulatedService } from '../../drivers/sim/services/sim-traffic.ts';
 import { EbbError, type ErrorCode, type ErrorFacts } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { WorkloadOptions } from '../../workload/options.ts';
@@ -9,8 +10,10 @@ import type { RunOutcome } from '../../report/outcome.ts';
 export interface RunOrder {
   readonly preset: string;
   readonly seed: number;
-  /** Source of jobs: a workload, or the directory of an engine. */
-  readonly workload: { readonly path: string; readonly options: WorkloadOptions } | { readonly replay: string };
+  /** Source of jobs: a workload, or the directory of an engine; null: no jobs, services alone. */
+  readonly workload: { readonly path: string; readonly options: WorkloadOptions } | { readonly replay: string } | null;
+  /** Absent: none. */
+  readonly services?: readonly SimulatedService[];
   /** Absolute path; null: the generated market of `marketSeed`. */
   readonly market: string | null;
   /** Machines of the user's own (lib/market/cluster.ts), beside the market or, without one, alone. Absent: none. */

@@ -1,5 +1,6 @@
 import { choices, type Estimate } from '../../report/comparison.ts';
 import { cheaper } from '../../report/sections.ts';
+import { isMissed, serviceRows, type ServiceRow } from '../../report/services.ts';
 import { excessText } from '../../report/excess.ts';
 import { dollars, percent } from '../format.ts';
 import type { Output } from '../output.ts';
@@ -15,6 +16,7 @@ export function simulationSummary(output: Paint, comparison: Comparison, report:
   const parts = [
     ...warnings.map((w) => colors.yellow(`! ${w}`)),
     presetsTable(output, presets),
+    ...servicesTable(output, presets),
     ...(differences.length === 0 ? [] : ['', differencesTable(output, ofTheCheapest(comparison))]),
     '',
     ...presets.flatMap((p) => excessText(p) ?? []),
@@ -61,6 +63,36 @@ export function presetsTable(output: Paint, presets: readonly PresetFigures[]): 
   const known = columns.filter((c) => presets.some((p) => c.cell(p) !== NOTHING));
   return table(output, known, presets, 'no preset was simulated');
 }
+
+/** One row per service and preset; none without services. */
+function servicesTable(output: Paint, presets: readonly PresetFigures[]): readonly string[] {
+  const rows = serviceRows(presets);
+  if (rows.length === 0) return [];
+  const { colors } = output;
+  const slow = (s: ServiceRow): string => {
+    const shown = `${percentExactly(s.slowShare.value)} of ${percentExactly(s.maySlow)}`;
+    return isMissed(s) ? colors.red(shown) : shown;
+  };
+  const columns: readonly Column<ServiceRow>[] = [
+    { title: 'SERVICE', cell: (s) => text(s.service), wrap: 12 },
+    { title: 'PRESET', cell: (s) => text(s.preset), wrap: 10 },
+    { title: 'REQUESTS', cell: (s) => Math.round(s.requests).toLocaleString('en-US'), right: true },
+    { title: 'SLOW', cell: slow, right: true, wrap: 15 },
+    { title: 'FAILED', cell: (s) => percentExactly(s.failedShare.value), right: true },
+    { title: 'REPLICAS', cell: (s) => `${oneDigit(s.replicaHours)} h`, right: true },
+    { title: 'TAKEN', cell: (s) => oneDigit(s.interruptions), right: true, optional: 2 },
+    { title: 'COST', cell: (s) => estimateText(s.costUsd, dollars), right: true, wrap: 9 },
+    { title: 'OF LIST', cell: (s) => valueText(s.toOnDemandPrices, percent), right: true, optional: 1 },
+  ];
+  return ['', table(output, columns, rows, ''), colors.dim(SERVICE_LEGEND)];
+}
+
+/** Shares of requests are small: two digits. */
+const percentExactly = (share: number | null): string =>
+  share === null ? NOTHING : `${Number((100 * share).toPrecision(2))} %`;
+
+const SERVICE_LEGEND =
+  'SLOW: share of the requests later than the target, failed ones among them, of the share that the target allows; REPLICAS: hours of those that served; TAKEN: replicas that the market took; COST: charges of the replicas with their part of what idled.';
 
 /** Legend of the short titles. */
 const LEGEND =

@@ -61,7 +61,7 @@ export const jobsNamed = (
  * A payment depends on nothing later, so an accrued bill never moves from one job to another. If the purchase is
  * unknown, start-up is paid by the jobs that ran, by share x time; if nothing ran either, by nobody.
  * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
- * it on success) is work, the remaining time wasted, that of a superseded one speculative; unused capacity is idle. The
+ * it on success, and of a service's replica in any case) is work, the remaining time wasted, that of a superseded one speculative; unused capacity is idle. The
  * time of a move is `moved`: from the order to stop until the end of the attempt, unless it succeeded all the same, and
  * from the reservation until the start of the one that goes on, or until the task turned out not to come.
  * Rows sum to the bill exactly up to floating point. O(pieces + attempts log attempts + cuts x attempts alive at once +
@@ -241,7 +241,7 @@ class Cuts {
 }
 
 /** Attempt by attempt, then room that is kept for others. */
-function intervalsOf({ instance, attempts, pool, until }: Attributed): Interval[] {
+function intervalsOf({ instance, attempts, pool, jobs, until }: Attributed): Interval[] {
   const intervals: Interval[] = [];
   const add = (of: Spending, kind: LedgerKind, from: EpochMs, to: EpochMs): void => {
     if (!lt(from, to)) return;
@@ -251,7 +251,8 @@ function intervalsOf({ instance, attempts, pool, until }: Attributed): Interval[
   };
   for (const attempt of attempts) {
     const of = { attempt: attempt.id, job: attempt.job, resources: attempt.resources };
-    for (const { kind, from, to } of spansOf(attempt, until)) add(of, kind, from, to);
+    const isReplica = jobs.get(attempt.job)?.spec.class === 'service';
+    for (const { kind, from, to } of spansOf(attempt, { until, isReplica })) add(of, kind, from, to);
   }
   for (const r of instance.reservations ?? []) add(r, 'moved', r.sinceMs, r.untilMs ?? until);
   return intervals;
@@ -266,7 +267,10 @@ interface Span {
 }
 
 /** Consecutive spans of an attempt, each of one kind. */
-function spansOf(attempt: Attempt, until: EpochMs): readonly Span[] {
+function spansOf(
+  attempt: Attempt,
+  { until, isReplica }: { readonly until: EpochMs; readonly isReplica: boolean },
+): readonly Span[] {
   const { startedMs, reservedMs, leaving, outcome } = attempt;
   const endMs = attempt.endedMs ?? until;
   const spans: Span[] = [];
@@ -277,7 +281,7 @@ function spansOf(attempt: Attempt, until: EpochMs): readonly Span[] {
   // An attempt that succeeds while it is told to stop has worked to its end.
   const isMove = leaving !== undefined && outcome !== 'succeeded';
   const ranUntilMs = isMove ? most(startedMs, least(leaving.sinceMs, endMs)) : endMs;
-  const cutMs = least(keptUntil(attempt, startedMs, ranUntilMs), ranUntilMs);
+  const cutMs = isReplica ? ranUntilMs : least(keptUntil(attempt, startedMs, ranUntilMs), ranUntilMs);
   return [
     ...spans,
     { kind: 'work', from: startedMs, to: cutMs },

@@ -11,12 +11,13 @@ import { raw, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { attribute, jobsNamed } from '../../cycle/money/ledger.ts';
 import type { Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job } from '../../domain/job.ts';
+import { SERVICE_LABEL } from '../../domain/service.ts';
 import { instanceHours, type LedgerRow } from '../../domain/ledger.ts';
 import type { Pool } from '../../domain/pool.ts';
 import { JobRows } from './job-rows.ts';
 import type { MemoryFleet } from './memory-fleet.ts';
 import type { MemoryStore } from './memory-store.ts';
-import type { PoolUse } from '../../report/outcome.ts';
+import type { PoolUse, ServiceUse } from '../../report/outcome.ts';
 
 type Tally = { -readonly [K in keyof PoolUse]: PoolUse[K] };
 type Sums = Record<LedgerRow['kind'], number>;
@@ -44,6 +45,8 @@ export interface Settled {
 
 export class Collector {
   readonly rows = new JobRows();
+  /** Charges of the replicas of each service. They are in no row of a job. */
+  readonly services = new Map<string, ServiceCharges>();
   readonly uses = new Map<string, Tally>();
   /** Instances that came and went, in the order of being folded. */
   readonly changes = new InstanceChanges();
@@ -63,6 +66,8 @@ export class Collector {
   #folded: { readonly id: InstanceId; readonly jobs: ReadonlySet<JobId> }[] = [];
   /** Jobs that may have become forgettable: over now, or of an instance that was forgotten. */
   #loose = new Set<JobId>();
+  /** Service of each replica that is not forgotten. */
+  readonly #replicas = new Map<JobId, ServiceCharges>();
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
@@ -70,7 +75,9 @@ export class Collector {
   }
 
   job(job: Job): void {
-    this.rows.put(job);
+    const service = job.spec.class === 'service' ? job.spec.labels[SERVICE_LABEL] : undefined;
+    if (service === undefined) this.rows.put(job);
+    else this.#replicas.set(job.id, this.#chargesOf(service));
     if (isOver(job.state)) this.#loose.add(job.id);
   }
 
@@ -99,6 +106,7 @@ export class Collector {
     for (const id of namesJobs ? [] : loose) {
       if (!(await this.#isGone(id))) continue;
       store.forgetJob(id);
+      this.#replicas.delete(id);
       onForget(id);
     }
   }
@@ -129,17 +137,31 @@ export class Collector {
       this.usd[row.kind] += row.usd;
       this.hours[row.kind] += hours[i] ?? 0;
       if (row.kind === 'work') this.onDemandUsd += row.onDemandUsd;
-      this.rows.charge(row);
+      const replica = row.job === null ? undefined : this.#replicas.get(row.job);
+      if (replica === undefined) this.rows.charge(row);
+      else charge(replica, row);
     });
     this.attempts += attempts.length;
     for (const attempt of attempts) {
-      this.lostS += lostS(attempt);
+      if (!this.#replicas.has(attempt.job)) this.lostS += lostS(attempt);
       if (attempt.outcome === 'moved') this.moves++;
-      if (attempt.outcome === 'interrupted' && attempt.startedMs !== null) this.rows.interrupted(attempt.job);
+      if (attempt.outcome === 'interrupted' && attempt.startedMs !== null) {
+        const replica = this.#replicas.get(attempt.job);
+        if (replica === undefined) this.rows.interrupted(attempt.job);
+        else replica.interruptions++;
+      }
     }
     this.#use(instance, rows, hours);
     const pool = this.#pools.get(instance.pool);
     if (pool !== undefined) this.#parts.onSettled?.({ instance, pool, rows, attempts });
+  }
+
+  #chargesOf(service: string): ServiceCharges {
+    const known = this.services.get(service);
+    if (known !== undefined) return known;
+    const charges = { interruptions: 0, billedUsd: 0, onDemandUsd: 0 };
+    this.services.set(service, charges);
+    return charges;
   }
 
   #use(instance: Instance, rows: readonly LedgerRow[], hours: readonly number[]): void {
@@ -165,6 +187,13 @@ export class Collector {
     this.changes.add(raw(launchedMs), 1, pool);
     if (endedMs !== null) this.changes.add(raw(endedMs), -1, pool);
   }
+}
+
+type ServiceCharges = { -readonly [K in 'interruptions' | 'billedUsd' | 'onDemandUsd']: ServiceUse[K] };
+
+function charge(replica: ServiceCharges, { kind, usd, onDemandUsd }: LedgerRow): void {
+  replica.billedUsd += usd;
+  if (kind === 'work') replica.onDemandUsd += onDemandUsd;
 }
 
 export interface InstanceChange {

@@ -10,6 +10,7 @@ import {
   latenessesS,
   QUANTILES,
   type RunOutcome,
+  type ServiceUse,
   type Totals,
 } from '../../report/outcome.ts';
 import { vcpusOf } from '../../domain/pool.ts';
@@ -41,10 +42,17 @@ export function outcomeOf(
     instances: instanceSeries(collected.changes),
     pools: [...collected.uses.values()].sort((a, b) => b.billedUsd - a.billedUsd || (a.pool < b.pool ? -1 : 1)),
     refused: result.refused,
+    ...(result.services.length === 0 ? {} : { services: servicesOf(result) }),
     ...(of.references && { references: of.references }),
     ...(result.refusedPolicies.length === 0 ? {} : { refusedPolicies: result.refusedPolicies }),
   };
 }
+
+const servicesOf = ({ services, collected }: SimulationResult): readonly ServiceUse[] =>
+  services.map((of) => ({
+    ...of,
+    ...(collected.services.get(of.service) ?? { interruptions: 0, billedUsd: 0, onDemandUsd: 0 }),
+  }));
 
 function totalsOf(
   jobs: JobColumns,

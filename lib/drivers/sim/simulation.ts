@@ -36,6 +36,7 @@ import { MemoryFleet } from './memory-fleet.ts';
 import { MemoryStore } from './memory-store.ts';
 import { Collector, type Settled } from './collector.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
+import type { OwnScaling } from '../../policy/services/own-scaling.ts';
 import { SimServices } from './services/sim-services.ts';
 import type { ServiceFigures, SimulatedService } from './services/sim-traffic.ts';
 import { Truth, type TrueRuntime } from './truth.ts';
@@ -99,6 +100,8 @@ export interface SimulationInput {
   readonly runtime?: TrueRuntime | null;
   /** Services, each with its requests; absent: none. They are deleted when their requests are over. */
   readonly services?: readonly SimulatedService[];
+  /** Scaling policies of the user's own. */
+  readonly scalings?: readonly OwnScaling[];
   /** Called for each admitted job, in the order of submission. */
   readonly onAdmitted?: (job: WorkloadJob) => void;
   readonly onEvent?: (event: EventRecord) => void;
@@ -263,9 +266,10 @@ class Simulation {
     return chosen === ORACLE_FORECAST.chosen ? withTrueInterruptions(made, this.#truth.capacity, nowMs) : made;
   }
 
-  #servicesOf({ services = [], fromMs, seed }: SimulationInput): SimServices {
+  #servicesOf({ services = [], scalings = [], fromMs, seed }: SimulationInput): SimServices {
     return new SimServices({
       services,
+      scalings,
       store: this.#store,
       clock: this.#clock,
       fromMs,

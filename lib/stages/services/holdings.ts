@@ -90,7 +90,8 @@ export class Holdings {
 
   #lambda(pool: Pool, chain: readonly Part[], units: ReadonlyMap<Pool, number>): number {
     const { market, config } = this.#context;
-    if (pool.option !== 'spot' || config.correlationPenalty === 0) return 0;
+    // Nothing is lost where nothing is held.
+    if (pool.option !== 'spot' || chain.length === 0 || config.correlationPenalty === 0) return 0;
     const own = chain.reduce((sum, part) => sum + part.units, 0);
     const others = [...units].flatMap(([other, held]) =>
       held === 0 || other.id === pool.id || other.option !== 'spot'

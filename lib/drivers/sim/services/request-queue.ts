@@ -25,6 +25,9 @@ export interface Served {
   readonly rejected: number;
 }
 
+/** Shortest step: requests of microseconds are counted by the hundredth of a second. */
+const LEAST_STEP_S = 0.01;
+
 export class RequestQueue {
   readonly #rules: RequestRules;
   readonly #random: Uniform;
@@ -40,10 +43,10 @@ export class RequestQueue {
     return this.#waiting;
   }
 
-  /** Poisson arrivals over so many seconds, on so many vCPUs. O(seconds / serviceS). */
+  /** Poisson arrivals over so many seconds, on so many vCPUs. O(seconds / max(serviceS, LEAST_STEP_S)). */
   serve(seconds: number, rps: number, vcpus: number): Served {
     const { serviceS, targetS, queuePerVcpu } = this.#rules;
-    const steps = Math.max(1, Math.round(seconds / serviceS));
+    const steps = Math.max(1, Math.round(seconds / Math.max(serviceS, LEAST_STEP_S)));
     const stepS = seconds / steps;
     const arrivals = randomPoisson.source(this.#random)(rps * stepS);
     const perStep = (vcpus * stepS) / serviceS;

@@ -7,6 +7,7 @@ import { deleted, newService } from '../../../cycle/services/changes.ts';
 import type { JobId } from '../../../kernel/ids.ts';
 import type { JobSpec } from '../../../domain/job.ts';
 import type { Store } from '../../../ports/store.ts';
+import type { OwnScaling } from '../../../policy/services/own-scaling.ts';
 import { scalingNamed } from '../../../stages/services/scalings.ts';
 import { SimTraffic, type ServiceFigures, type SimulatedService } from './sim-traffic.ts';
 
@@ -15,6 +16,8 @@ const ROUND_S = 10;
 
 export interface SimServicesParts {
   readonly services: readonly SimulatedService[];
+  /** Scaling policies of the user's own. */
+  readonly scalings: readonly OwnScaling[];
   readonly store: Store;
   readonly clock: Clock;
   readonly fromMs: EpochMs;
@@ -35,13 +38,14 @@ export class SimServices {
     this.#parts = parts;
     this.nextMs = parts.services.length === 0 ? Infinity : raw(parts.fromMs);
     this.#traffic = new SimTraffic(parts.services, parts);
+    const own = new Map(parts.scalings.map((s) => [s.name, s.policy]));
     this.#controller = new Controller({
       store: parts.store,
       traffic: this.#traffic,
       clock: parts.clock,
       speed: 1,
       random: randomStream(parts.seed, 'services'),
-      scaling: scalingNamed,
+      scaling: (name) => own.get(name) ?? scalingNamed(name),
       place: async (spec, id) => {
         parts.onReplica(id, spec);
         return spec;

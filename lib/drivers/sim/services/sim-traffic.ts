@@ -7,6 +7,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw, vcpusIn, type EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures, ServiceSpec } from '../../../domain/service.ts';
+import type { ServiceUse } from '../../../report/outcome.ts';
 import type { Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import { RequestQueue } from './request-queue.ts';
 
@@ -21,15 +22,7 @@ export interface SimulatedService {
   readonly queuePerVcpu: number;
 }
 
-export interface ServiceFigures {
-  readonly service: string;
-  readonly requests: number;
-  /** Later than the target, failed ones included. */
-  readonly slow: number;
-  readonly failed: number;
-  /** Hours of replicas that served. */
-  readonly replicaHours: number;
-}
+export type ServiceFigures = Omit<ServiceUse, 'interruptions' | 'billedUsd' | 'onDemandUsd'>;
 
 const MINUTE_MS = 60_000;
 
@@ -95,7 +88,8 @@ class Load {
   }
 
   get figures(): ServiceFigures {
-    return { service: this.#of.spec.name, ...this.#total };
+    const { name, target } = this.#of.spec;
+    return { service: name, latencyS: raw(target.latencyS), target: target.percent / 100, ...this.#total };
   }
 
   get states(): ReadonlyMap<number, TargetState> {

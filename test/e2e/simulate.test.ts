@@ -44,6 +44,25 @@ describe('ebb simulate', () => {
     expect(stderr).toContain('Deadlines are made');
   });
 
+  it('runs services on their requests, alone or beside jobs', () => {
+    const cwd = folder('service');
+    const service = join(process.cwd(), 'examples', 'service', 'service.yaml');
+    const asked = ['--service', service, '--rate', '30', '--for', '30m'];
+    const alone = ebb(cwd, 'simulate', ...asked);
+    expect(alone.stderr).toContain('web: 30.0 requests per second on average for 0.500 h');
+    expect(alone.stdout).toMatch(/^SERVICE +PRESET +REQUESTS/m);
+    expect(alone.status).toBe(0);
+    const beside = ebb(cwd, 'simulate', ...asked, '--workload', jobFile(cwd), '--report', 'r.html', '--json');
+    expect(beside.status).toBe(0);
+    const { presets } = JSON.parse(beside.stdout) as Answer;
+    const [web] = presets[0]?.services ?? [];
+    expect(presets[0]).toMatchObject({ jobs: 1, succeeded: 1 });
+    // 54,000 requests are expected; six standard deviations are 1,400.
+    expect(Math.abs((web?.requests ?? 0) - 54_000)).toBeLessThan(1400);
+    expect(web?.costUsd.value).toBeGreaterThan(0);
+    expect(readFileSync(join(cwd, 'r.html'), 'utf8')).toContain('id="services-title"');
+  });
+
   it('compares presets on the same jobs, writes one page, and each event log is the same twice', () => {
     const cwd = folder('compare');
     const job = jobFile(cwd);

@@ -51,13 +51,13 @@ const arbitraryAttempts = fc
     ),
   );
 
-const rowsOf = (bill: Bill, attempts: ReturnType<typeof attempt>[]) =>
+const rowsOf = (bill: Bill, attempts: ReturnType<typeof attempt>[], of = job()) =>
   attribute({
     instance: instance(),
     pool: pool(),
     bill,
     attempts,
-    jobs: new Map([['j-test', job()]]),
+    jobs: new Map([['j-test', of]]),
     until: epochMs(12 * HOUR),
   });
 
@@ -97,6 +97,17 @@ const ran = (job: string, [from, to]: readonly [number, number], cpus: number) =
   });
 
 describe('idle time of an instance', () => {
+  it('has all running time of a replica as work, however it ended', () => {
+    const replica = job({ spec: { ...job().spec, class: 'service' } });
+    fc.assert(
+      fc.property(arbitraryBill, arbitraryAttempts, (bill, attempts) => {
+        const ran = attempts.map((a) => (a.outcome === 'superseded' ? { ...a, outcome: 'interrupted' as const } : a));
+        const kinds = new Set(rowsOf(bill, ran, replica).map((row) => row.kind));
+        expect([...kinds].filter((kind) => kind !== 'work' && kind !== 'idle')).toEqual([]);
+      }),
+    );
+  });
+
   it('is of the jobs that it was bought for until something runs there, and of nobody where that is not known', () => {
     expect(byJob(shared(billOf([[HOUR, 1]]), []))).toEqual({ 'j-a': 0.75, 'j-b': 0.25 });
     expect(byJob(rowsOf(billOf([[HOUR, 1]]), []))).toEqual({ '(idle)': 1 });

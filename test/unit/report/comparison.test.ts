@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { choices, compare } from '../../../lib/report/comparison.ts';
+import { badNews } from '../../../lib/report/sections.ts';
 import { fabricated, outcome } from './outcomes.ts';
 import type { RunOutcome, Totals } from '../../../lib/report/outcome.ts';
 
@@ -268,5 +269,39 @@ describe('what is wrong', () => {
         run('b', 1, 1, { billedUsd: 4, succeeded: 10 }),
       ]).warnings.join(),
     ).toContain('not for the same work');
+  });
+});
+
+describe('services of a comparison', () => {
+  const web = { service: 'web', latencyS: 1, target: 0.95, replicaHours: 10, interruptions: 1 };
+  const served = (preset: string, window: number, slow: number) =>
+    outcome({
+      preset,
+      fromMs: window * DAY,
+      totals: { billedUsd: 2 },
+      services: [{ ...web, requests: 1000, slow, failed: 10, billedUsd: 2, onDemandUsd: 8 }],
+    });
+  const compared = compare([
+    served('quick', 1, 10),
+    served('quick', 2, 50),
+    served('cheap', 1, 100),
+    served('cheap', 2, 200),
+  ]);
+
+  it('have shares of the requests over all runs, and means per run', () => {
+    expect(compared.presets[0]?.services).toMatchObject([
+      { service: 'web', requests: 1000, replicaHours: 10, interruptions: 1, latencyS: 1 },
+    ]);
+    const [quick] = compared.presets[0]?.services ?? [];
+    expect([quick?.slowShare.value, quick?.failedShare.value]).toEqual([0.03, 0.01]);
+    expect([quick?.costUsd.value, quick?.toOnDemandPrices.value]).toEqual([2, 0.25]);
+    expect(compared.presets[0]?.services[0]?.maySlow).toBeCloseTo(0.05);
+  });
+
+  it('are bad news where they missed their target, and no run without jobs is', () => {
+    expect(badNews(compared, []).filter((line) => line.includes('web'))).toEqual([
+      expect.stringMatching(/^cheap: 15\s?% of the requests to web slower than 1 s or failed \(allowed: 5/),
+    ]);
+    expect(compared.warnings.filter((w) => w.includes('Not one job'))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Local engine behind an HTTP API, as in `ebb up`: real admission, engine thread and instances. For the fuzzer, so
- * checked jobs lose their commands and files: every task runs `true`. Prints one line of JSON with its address. Ends on
+ * checked jobs and replicas lose their commands and files: every task runs `true`. Prints one line of JSON with its address. Ends on
  * SIGTERM with its number of answers per status.
  *
  *   node scripts/serve-engine.ts --dir FOLDER
@@ -30,18 +30,12 @@ const engine = await openEngine({
   config: {},
   vcpus: 8,
   dumpModel: null,
+  altered: (spec: JobSpec): JobSpec => ({
+    ...spec,
+    stages: spec.stages.map((s) => ({ ...s, command: ['true'], inputs: [], outputs: [] })),
+  }),
 });
-const harmless = (spec: JobSpec): JobSpec => ({
-  ...spec,
-  stages: spec.stages.map((s) => ({ ...s, command: ['true'], inputs: [], outputs: [] })),
-});
-provideBackend({
-  ...engine.backend,
-  place: async (asked, id) => {
-    const placed = await engine.backend.place?.(asked, id);
-    return { ...placed, spec: harmless(placed?.spec ?? asked), notes: placed?.notes ?? [] };
-  },
-});
+provideBackend(engine.backend);
 
 const { dispatch, answers } = counted(dispatcher({ intake, api }));
 

@@ -54,6 +54,8 @@ export interface LocalEngineOptions extends GivenWorld {
   readonly resumes?: boolean;
   /** Receives lines that a person should see at once. Absent: events alone report. */
   readonly say?: (text: string) => void;
+  /** Changes each job, and each replica, after its files are placed. Absent: they run as they were submitted. */
+  readonly altered?: (spec: JobSpec) => JobSpec;
 }
 
 /**
@@ -219,13 +221,14 @@ interface Parts {
 type PlaceHere = (spec: JobSpec, job: JobId) => Promise<Placed>;
 
 /** Where files and secrets of a job are on this machine. */
-function placedHere({ dir }: LocalEngineOptions, disk: DiskWatch): PlaceHere {
+function placedHere({ dir, altered = (spec) => spec }: LocalEngineOptions, disk: DiskWatch): PlaceHere {
   const named = new NamedFolders(dir);
   const folders = new FoldersAtHand(() => wallTime.monotonicMs());
-  return (spec, job) => {
+  return async (spec, job) => {
     refuseOnFullDisk(disk, dir);
     refuseMissingSecrets(spec, dir);
-    return onThisMachine(spec, { own: ownFolder(dir, job), folders, named });
+    const placed = await onThisMachine(spec, { own: ownFolder(dir, job), folders, named });
+    return { ...placed, spec: altered(placed.spec) };
   };
 }
 

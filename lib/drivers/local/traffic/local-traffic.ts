@@ -56,6 +56,7 @@ export class LocalTraffic implements Traffic {
     if (worker === null) return;
     await this.#call('close', null).catch(() => undefined);
     this.#worker = null;
+    worker.ref();
     await worker.terminate();
   }
 
@@ -63,6 +64,8 @@ export class LocalTraffic implements Traffic {
     const worker = (this.#worker ??= this.#begin());
     const id = (this.#calls += 1);
     return new Promise((resolve, reject) => {
+      // The thread keeps the process alive while somebody waits for it, and only then.
+      if (this.#open.size === 0) worker.ref();
       this.#open.set(id, { resolve, reject });
       worker.postMessage({ id, call, given });
     });
@@ -75,6 +78,7 @@ export class LocalTraffic implements Traffic {
     worker.on('message', (reply: FromTraffic) => {
       const call = this.#open.get(reply.id);
       this.#open.delete(reply.id);
+      if (this.#open.size === 0) worker.unref();
       if ('error' in reply) call?.reject(new EbbError(reply.error.code, reply.error.facts));
       else call?.resolve(reply.answer as never);
     });

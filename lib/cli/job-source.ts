@@ -26,6 +26,13 @@ export interface BadSource {
 
 const FILES_PER_TURN = 50;
 
+/** What documents are called. */
+const WORDS = {
+  jobs: { one: 'job', several: 'jobs' },
+  services: { one: 'service', several: 'services' },
+  both: { one: 'document', several: 'jobs or services' },
+} as const;
+
 /** Folder of relative paths, standard input, and what the documents are. Default: jobs. */
 export interface From {
   readonly cwd: string;
@@ -62,18 +69,21 @@ export async function readAllSources(
 
 /** Jobs from files that must all be valid. Throws the findings of all files, up to a limit. */
 export async function readJobSources(paths: readonly string[], from: From): Promise<readonly JobSource[]> {
-  return allGood(await readAllSources(paths, from));
+  return allGood(await readAllSources(paths, from), { as: from.as ?? 'jobs' });
 }
 
 /** The jobs, if all documents are valid. `wayOn`: further advice in the error. */
-export function allGood(all: readonly (JobSource | BadSource)[], wayOn = ''): readonly JobSource[] {
+export function allGood(
+  all: readonly (JobSource | BadSource)[],
+  { as = 'jobs', wayOn = '' }: Pick<From, 'as'> & { readonly wayOn?: string } = {},
+): readonly JobSource[] {
   const bad = all.filter((s) => 'error' in s);
   const [first] = bad;
   if (first === undefined) return all.filter((s) => 'text' in s);
   if (bad.length === 1) throw first.error;
   const issues = bad.flatMap(({ label, error }) => issuesOf(label, error)).slice(0, MAX_ISSUES);
   throw new EbbError(first.error.code, {
-    what: `${bad.length} of ${all.length} jobs or services cannot be read or have faults; none was submitted`,
+    what: `${bad.length} of ${all.length} ${WORDS[as].several} cannot be read or have faults; none was submitted`,
     issues,
     next: `correct the places named${wayOn}`,
   });
@@ -112,7 +122,7 @@ function* sourcesIn(
   }
   const several = documents.length > 1;
   for (const [i, each] of documents.entries()) {
-    yield several ? { ...each, label: `${label} (document ${i + 1} of ${documents.length})` } : each;
+    yield several ? { ...each, label: `${label} (${WORDS[as].one} ${i + 1} of ${documents.length})` } : each;
   }
 }
 

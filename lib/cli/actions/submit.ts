@@ -37,7 +37,8 @@ export const submit: Action<SubmitOptions> = async (context, files, options) => 
       else report(output, answer);
       return 0;
     }
-    const sources = options.keepGoing === true ? all : allGood(all, ', or submit the others with --keep-going');
+    const sources =
+      options.keepGoing === true ? all : allGood(all, { wayOn: ', or submit the others with --keep-going' });
     return await submitAll(context, {
       sources,
       key: options.key ?? randomUUID(),

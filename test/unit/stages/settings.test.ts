@@ -9,7 +9,8 @@ import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
 import { PRESET_SETTINGS, type PresetSetting } from '../../../lib/domain/preset-settings.ts';
 import type { PresetSpec } from '../../../lib/domain/preset-spec.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
-import { planId } from '../../../lib/kernel/ids.ts';
+import { SERVICE_LABEL } from '../../../lib/domain/service.ts';
+import { groupId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { seconds } from '../../../lib/kernel/units.ts';
 import type { PlanInput } from '../../../lib/policy/contracts.ts';
 import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
@@ -68,6 +69,35 @@ const inJobs = (input: PlanInput): PlanInput => {
 /** And all of it is late. */
 const slowTasks = (input: PlanInput): PlanInput => withRuntime(inJobs(input), 1);
 
+/** Beside them a service whose replicas wait. */
+const withReplicas = (input: PlanInput): PlanInput => {
+  const { snapshot, forecasts } = input;
+  const [like] = snapshot.groups;
+  const runtime = like === undefined ? undefined : forecasts.runtime.get(like.id);
+  if (like === undefined || runtime === undefined) throw new Error('a scenario has groups, with running times');
+  const replicas = Array.from({ length: 6 }, (_, n) => {
+    const named = { id: groupId(`web-${n}/replica`), job: jobId(`web-${n}`) };
+    return { ...like, ...named, class: 'service' as const, deadlineMs: null };
+  });
+  const jobs = replicas.map((of) => {
+    const labelled = { class: 'service' as const, labels: { [SERVICE_LABEL]: 'web' }, stages: [like.stage] };
+    return job({ id: of.job, spec: spec({ name: of.job, ...labelled }) });
+  });
+  return {
+    ...input,
+    snapshot: {
+      ...snapshot,
+      groups: [...snapshot.groups, ...replicas],
+      jobs: new Map([...snapshot.jobs, ...jobs.map((j) => [j.id, j] as const)]),
+      services: new Map([['web', { name: 'web', needed: 6, target: 0.95, utility: null }]]),
+    },
+    forecasts: {
+      ...forecasts,
+      runtime: new Map([...forecasts.runtime, ...replicas.map((g) => [g.id, runtime] as const)]),
+    },
+  };
+};
+
 /** Settings that one policy reads: two values, of which the decision must differ in some scenario. */
 const OF_POLICIES: Readonly<Record<string, Reader>> = {
   'appraise cost-and-risk offersPerGroup': { values: [1, 12] },
@@ -108,6 +138,7 @@ const OF_PRESETS: Readonly<Record<string, Reader>> = {
     world: slowTasks,
     under: 'hopper',
   },
+  serviceFootprint: { values: ['on-demand-autoscale', 'tributary'], shape: { instances: 0 }, world: withReplicas },
 };
 
 const shape: ScenarioShape = { seed: 0, groups: 8, pools: 16, tasksPerGroup: 4, instances: 3, supply: 0.7 };

@@ -33,6 +33,12 @@ const WORDS = {
   both: { one: 'document', several: 'jobs or services' },
 } as const;
 
+const EXAMPLES = {
+  jobs: 'examples/hello.yaml is a small job file',
+  services: 'examples/service/service.yaml is a service file',
+  both: 'examples/ has job files and a service file',
+} as const;
+
 /** Folder of relative paths, standard input, and what the documents are. Default: jobs. */
 export interface From {
   readonly cwd: string;
@@ -53,7 +59,7 @@ export async function readAllSources(
   for (const [i, path] of paths.entries()) {
     const label = path === '-' ? 'standard input' : path;
     try {
-      const source = path === '-' ? await readWhole(stdin, label) : await readText(resolve(cwd, path), label);
+      const source = path === '-' ? await readWhole(stdin, label) : await readText(resolve(cwd, path), { label, as });
       const folder = path === '-' ? cwd : dirname(resolve(cwd, path));
       for (const each of sourcesIn(source, { label, folder, as })) all.push(each);
     } catch (error) {
@@ -139,7 +145,10 @@ const currentUser = once((): string => {
  * Text of a file, read synchronously: another thread costs more than a small file, and there may be thousands. A pipe
  * or device may be empty for now, or endless.
  */
-async function readText(path: string, label: string): Promise<string> {
+async function readText(
+  path: string,
+  { label, as }: { readonly label: string } & Required<Pick<From, 'as'>>,
+): Promise<string> {
   try {
     const file = openSync(path, 'r');
     try {
@@ -155,10 +164,10 @@ async function readText(path: string, label: string): Promise<string> {
     const { code } = error as NodeJS.ErrnoException;
     const got = code === 'ENOENT' ? 'no such file' : code === 'EISDIR' ? 'a folder' : String(code ?? error);
     throw new EbbError('usage', {
-      what: 'the job file cannot be read',
+      what: `the ${as === 'services' ? 'service' : 'job'} file cannot be read`,
       got: `${label}: ${got}`,
       allowed: 'a YAML or JSON file, or - for standard input',
-      next: 'check the path; examples/hello.yaml is a small job file',
+      next: `check the path; ${EXAMPLES[as]}`,
       cause: error,
     });
   }

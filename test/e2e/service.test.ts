@@ -218,7 +218,11 @@ describe('a service on one machine', () => {
       const { replicaList, revision, url } = await next.show();
       expect(revision).toBe(2);
       const healthy = replicaList.filter((r) => r.phase === 'healthy');
-      expect(healthy.map((r) => r.revision)).toEqual([2, 2, 2]);
+      // Three by the file; a fourth may be spare, as the market takes instances.
+      expect([
+        [2, 2, 2],
+        [2, 2, 2, 2],
+      ]).toContainEqual(healthy.map((r) => r.revision));
       expect((await fetch(url ?? '')).status).toBe(200);
       // Each replica that is left has its own job, and no other job of the service runs.
       await until(async () => {

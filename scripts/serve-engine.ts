@@ -1,7 +1,7 @@
 /**
  * Local engine behind an HTTP API, as in `ebb up`: real admission, engine thread and instances. For the fuzzer, so
- * checked jobs and replicas lose their commands and files: every task runs `true`. Prints one line of JSON with its address. Ends on
- * SIGTERM with its number of answers per status.
+ * checked jobs and replicas lose their commands and files: every task runs `true`. Prints one line of JSON with its
+ * address. Ends on SIGTERM with its number of answers per status.
  *
  *   node scripts/serve-engine.ts --dir FOLDER
  */

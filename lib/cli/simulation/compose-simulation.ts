@@ -52,7 +52,6 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
     order.fromMs === null ? (source.recordedFromMs ?? usualStart(trace, order.market === null)) : epochMs(order.fromMs);
   const toMs = order.toMs === null ? trace.endMs : epochMs(order.toMs);
   const config = configOf(order, trace);
-  expectFootprint(config.serviceFootprint);
   const ownPolicies = await loadPolicies(config);
   const forecast = await forecastOf({ ...order, forecast: config.forecast, presets: config.presets, ownPolicies });
   const capacity = await capacityOf(config, order.dir);
@@ -79,10 +78,8 @@ export async function runOrder(order: RunOrder, { onProgress, signal }: Watching
       seed: order.seed,
       minGapS: seconds(order.minGapS),
       setupS,
-      services: order.services ?? [],
-      scalings: await loadScalings(config),
       ...rateOf(order),
-      ...(order.stragglers === undefined ? {} : { runtime: straggling(order.stragglers, seed) }),
+      ...(await conditionsOf(order, config)),
       ...(order.references && { onAdmitted: admitted.add }),
       ...(log === null ? {} : { onEvent: (event) => log.write(event) }),
       onProgress: (progress) => onProgress({ ...progress, mostJobs: source.mostJobs }),
@@ -164,6 +161,13 @@ export const marketOf = async ({
   return { trace: trace === null || cluster !== undefined ? marketWithCluster(trace, cluster ?? '') : trace, notes };
 };
 
+/** Services with their scaling policies, and attempts that straggle. */
+const conditionsOf = async ({ services = [], stragglers, seed }: RunOrder, config: SchedulerConfig) => ({
+  services,
+  scalings: await loadScalings(config),
+  ...(stragglers === undefined ? {} : { runtime: straggling(stragglers, seed) }),
+});
+
 const rateOf = ({ migrationMBPerS }: Pick<RunOrder, 'migrationMBPerS'>) =>
   migrationMBPerS === undefined ? {} : { migrationMBPerS };
 
@@ -185,6 +189,7 @@ export function configOf(
     turnoverS: Math.max(defaults.turnoverS, minGapS),
     ...config,
   });
+  expectFootprint(deployed.serviceFootprint);
   return decidesItself(preset) ? deployed : settingsUnder(preset, deployed);
 }
 

@@ -62,8 +62,9 @@ export const jobsNamed = (
  * unknown, start-up is paid by the jobs that ran, by share x time; if nothing ran either, by nobody.
  * Shares that sum to more than the instance are scaled down to it. An attempt's time up to its last checkpoint (all of
  * it on success, and of a service's replica in any case) is work, the remaining time wasted, that of a superseded one
- * speculative; unused capacity is idle. The time of a move is `moved`: from the order to stop until the end of the attempt, unless it succeeded all the same, and
- * from the reservation until the start of the one that goes on, or until the task turned out not to come.
+ * speculative; unused capacity is idle. The time of a move is `moved`: from the order to stop until the end of the
+ * attempt, unless it succeeded all the same, and from the reservation until the start of the one that goes on, or until
+ * the task turned out not to come.
  * Rows sum to the bill exactly up to floating point. O(pieces + attempts log attempts + cuts x attempts alive at once +
  * gaps x jobs of the stretch) for pieces in the order of time.
  */

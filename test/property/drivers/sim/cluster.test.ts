@@ -79,5 +79,5 @@ describe('a cluster', () => {
       ),
       { numRuns: runs(150) },
     );
-  });
+  }, 180_000);
 });

@@ -24,10 +24,23 @@ import { billedUsd, costKeyOf, type CostRow, IDLE_KEY } from '../domain/costs.ts
 /** Row with its share of the instance's hours. */
 type Charged = LedgerRow & { readonly instanceHours: number };
 
-export async function costReport(
-  of: Backend,
-  { by, idle, limit, cursor }: z.output<typeof costsQuery>,
-): Promise<CostReport> {
+type Asked = z.output<typeof costsQuery>;
+
+/** One page of costs, the highest first. */
+export async function costReport(of: Backend, { by, idle, limit, cursor }: Asked): Promise<CostReport> {
+  const now = of.clock.now();
+  const all = await costsBy(of, { by, idle });
+  const total = totalOf(all);
+  const from = cursor === undefined ? 0 : firstBehind(all, costCursorOf(cursor));
+  return boundedPage(limit, async (most) => {
+    const rows = all.slice(from, from + most);
+    const next = from + rows.length < all.length ? cursorBehind(rows.at(-1)) : null;
+    return { by, asOf: iso(now), rows, items: rows, next, total };
+  }).then(({ items: _, ...report }) => report);
+}
+
+/** All costs until now, the highest first, those of live instances among them. O(keys log keys + live instances). */
+export async function costsBy(of: Backend, { by, idle }: Pick<Asked, 'by' | 'idle'>): Promise<readonly CostRowView[]> {
   const now = of.clock.now();
   const sums = new Map<string, Money>();
   // In the view by pool, idle time belongs to the pool either way.
@@ -44,14 +57,7 @@ export async function costReport(
     addTo(sums, isApart && row.kind === 'idle' ? IDLE_KEY : costKeyOf(row, by), moneyOfLedger(row));
   }
   for (const [key, money] of sums) if (Object.values(money).every((x) => x === 0)) sums.delete(key);
-  const all = byCost(sums);
-  const total = totalOf(all);
-  const from = cursor === undefined ? 0 : firstBehind(all, costCursorOf(cursor));
-  return boundedPage(limit, async (most) => {
-    const rows = all.slice(from, from + most);
-    const next = from + rows.length < all.length ? cursorBehind(rows.at(-1)) : null;
-    return { by, asOf: iso(now), rows, items: rows, next, total };
-  }).then(({ items: _, ...report }) => report);
+  return byCost(sums);
 }
 
 /** Position after a page in the order of rows, independent of later rows. */

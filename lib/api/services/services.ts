@@ -13,9 +13,8 @@ import { callerText } from '../../domain/caller.ts';
 import type { Backend, ServicesBackend } from '../../ports/backend.ts';
 import type { NewEvent } from '../../ports/store.ts';
 import { checkMayChangeOwned, checkOwner } from '../access.ts';
-import { costReport } from '../costs.ts';
+import { costsBy } from '../costs.ts';
 import { UNKNOWN_SUBMITTER } from '../job-input.ts';
-import { MAX_COST_ROWS } from '../requests.ts';
 import { unusableTexts } from '../text-check.ts';
 import { quoted } from '../validate.ts';
 import { explanationView, iso } from '../views.ts';
@@ -106,34 +105,50 @@ export async function scaleService(
   name: string,
   { replicas, caller }: { readonly replicas: number | null; readonly caller: Asker | null },
 ): Promise<ServiceAnswer> {
-  const services = turnedOn(of);
-  const { service } = await changed(
-    of,
-    name,
-    (now) => {
-      const service = expectThere(now, name);
-      checkMayChangeService(of, service, caller);
+  return changeThere(of, name, {
+    caller,
+    what: replicas === null ? 'the scaling policy decides again' : `set to ${replicas} replicas`,
+    change: (service) => {
       const { max } = specOf(service).spec;
       if (replicas !== null && replicas > max) throw tooMany(replicas, max);
-      return { next: service.fixedReplicas === replicas ? null : scaledTo(service, replicas), outcome: null };
+      return service.fixedReplicas === replicas ? null : scaledTo(service, replicas);
     },
-    { caller, what: () => (replicas === null ? 'the scaling policy decides again' : `set to ${replicas} replicas`) },
-  );
-  services.wake();
-  return { service: summaryView(service, await services.address(name)) };
+  });
 }
 
 export async function deleteService(of: Backend, name: string, caller: Asker | null): Promise<ServiceAnswer> {
+  return changeThere(of, name, {
+    caller,
+    what: 'is to be deleted',
+    change: (service) => (service.isDeleting ? null : deleted(service)),
+  });
+}
+
+/** A change of a service that is there. `change`: null if nothing changes. */
+async function changeThere(
+  of: Backend,
+  name: string,
+  {
+    caller,
+    what,
+    change,
+  }: {
+    readonly caller: Asker | null;
+    readonly what: string;
+    readonly change: (service: Service) => Service | null;
+  },
+): Promise<ServiceAnswer> {
   const services = turnedOn(of);
+  await findService(of, name);
   const { service } = await changed(
     of,
     name,
     (now) => {
-      const service = expectThere(now, name);
-      checkMayChangeService(of, service, caller);
-      return { next: service.isDeleting ? null : deleted(service), outcome: null };
+      const there = expectThere(now, name);
+      checkMayChangeService(of, there, caller);
+      return { next: change(there), outcome: null };
     },
-    { caller, what: () => 'is to be deleted' },
+    { caller, what: () => what },
   );
   services.wake();
   return { service: summaryView(service, await services.address(name)) };
@@ -174,21 +189,20 @@ async function findService(of: Backend, name: string): Promise<Service> {
     name,
     (await of.store.services()).map((s) => s.name),
   );
-  throw new EbbError('not-found', {
-    what: 'no such service',
-    got: quoted(name),
-    next: near === null ? 'List the services: GET /api/services, `ebb service list`.' : `Did you mean ${quoted(near)}?`,
-  });
+  throw noSuchService(name, near);
 }
 
 function expectThere(service: Service | null, name: string): Service {
   if (service !== null) return service;
-  throw new EbbError('not-found', {
+  throw noSuchService(name, null);
+}
+
+const noSuchService = (name: string, near: string | null): EbbError =>
+  new EbbError('not-found', {
     what: 'no such service',
     got: quoted(name),
-    next: 'List the services: GET /api/services, `ebb service list`.',
+    next: near === null ? 'List the services: GET /api/services, `ebb service list`.' : `Did you mean ${quoted(near)}?`,
   });
-}
 
 /** A change by compare-and-set, made anew where another write came between. `next` null: nothing changes. */
 async function changed<Outcome>(
@@ -236,14 +250,22 @@ const tooMany = (replicas: number, max: number): EbbError =>
     next: 'Raise `max` in the service file and apply it.',
   });
 
-/** Replicas share one template: their names differ in a number alone. */
+/**
+ * Costs since the service began. Replicas of a revision share one template, because their names differ in a number
+ * alone; another revision may run another program, and has a template of its own.
+ */
 async function costOf(of: Backend, service: Service): Promise<ServiceView['cost']> {
-  const { replica } = specOf(service).spec;
-  const template = templateOf({ ...replica, name: `${service.name}-1` });
-  const { rows } = await costReport(of, { by: 'template', idle: 'shared', limit: MAX_COST_ROWS, cursor: undefined });
-  const row = rows.find((r) => r.key === template);
-  const { totalUsd = 0, idleUsd = 0, onDemandUsd = 0, instanceHours = 0 } = row ?? {};
-  return { totalUsd, idleUsd, onDemandUsd, instanceHours };
+  const templates = new Set(
+    service.revisions.map(({ spec }) => templateOf({ ...spec.replica, name: `${service.name}-1` })),
+  );
+  const rows = (await costsBy(of, { by: 'template', idle: 'shared' })).filter((row) => templates.has(row.key));
+  const sum = (name: keyof ServiceView['cost']): number => rows.reduce((total, row) => total + row[name], 0);
+  return {
+    totalUsd: sum('totalUsd'),
+    idleUsd: sum('idleUsd'),
+    onDemandUsd: sum('onDemandUsd'),
+    instanceHours: sum('instanceHours'),
+  };
 }
 
 async function instancesOf({ store }: Backend, { replicas }: Service): Promise<ReadonlyMap<number, Instance>> {

@@ -8,14 +8,15 @@ import {
   serviceView,
 } from '../../../lib/api/services/schemas.ts';
 import { problem } from '../../../lib/api/schemas.ts';
+import { templateOf } from '../../../lib/domain/job-features.ts';
 import type { Service } from '../../../lib/domain/service.ts';
 import { EbbError } from '../../../lib/kernel/errors.ts';
-import { jobId } from '../../../lib/kernel/ids.ts';
+import { instanceId, jobId } from '../../../lib/kernel/ids.ts';
 import type { Backend } from '../../../lib/ports/backend.ts';
 import type { Store } from '../../../lib/ports/store.ts';
 import { MemoryStore } from '../../../lib/drivers/sim/memory-store.ts';
 import { apiUnderTest, type ApiUnderTest } from '../../support/api.ts';
-import { job } from '../store-samples.ts';
+import { job, ledgerRow } from '../store-samples.ts';
 
 const FILE = { name: 'web', command: './serve', target: { latency: '1s' }, workdir: '/srv/web', min: 2, max: 5 };
 
@@ -99,6 +100,19 @@ describe('services in the API', () => {
     const explained = await told(api.get('/api/services/web/explain'), serviceExplanation);
     expect(explained.body.scaling).toBe('2 replicas are wanted: nothing has been measured yet');
     expect(explained.body.replicas).toMatchObject([{ number: 1, explanation: { job: 'j1' } }]);
+  });
+
+  it('cost what the replicas of all their revisions did, whatever those ran', async () => {
+    const api = services();
+    await apply(api);
+    await apply(api, { ...FILE, command: './other' });
+    const token = await api.store.takeLease('test');
+    const templates = (await stored(api)).revisions.map(({ spec }) => templateOf({ ...spec.replica, name: 'web-7' }));
+    expect(new Set(templates).size).toBe(2);
+    const value = [...templates, 'ana/nightly/sh'].map((template, i) => ledgerRow({ template, usd: 0.5 + i }));
+    await api.store.commit(token, [{ put: 'ledger', instance: instanceId('i-1'), value }]);
+    const { cost } = (await told(api.get('/api/services/web'), serviceView)).body;
+    expect([cost.totalUsd, cost.onDemandUsd]).toEqual([2, 0.17]);
   });
 
   it('have a number of replicas set within `max`, or none', async () => {

@@ -129,7 +129,7 @@ async function run(
       setupS: ZERO_S,
     });
     const { totals, jobs: rows } = outcomeOf(result, { preset, seed: order.seed, fromMs });
-    const undone = rows.class.filter((kind, i) => kind !== 'service' && rows.state[i] !== 'succeeded').length;
+    const undone = rows.state.filter((state) => state !== 'succeeded').length;
     const [of] = result.services;
     return {
       usd: totals.billedUsd,

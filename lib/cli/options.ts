@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { LEAST_BUDGET_BYTES } from '../domain/disk-budget.ts';
-import { parseSize } from '../domain/job-file/amounts.ts';
+import { parseDuration, parseSize } from '../domain/job-file/amounts.ts';
 import { raw } from '../kernel/units.ts';
 
 /** Parsers of option values. Commander puts the option's name before their messages. */
@@ -74,6 +74,13 @@ export function path(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('Allowed: the path of a file or folder.');
   if (text.includes('\0')) throw new InvalidArgumentError('Allowed: a path without NUL characters.');
   return text;
+}
+
+/** Duration in seconds: a number of them, or with a unit. */
+export function durationS(text: string): number {
+  const parsed = parseDuration(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text);
+  if (parsed !== null && raw(parsed) > 0) return raw(parsed);
+  throw new InvalidArgumentError('Allowed: a duration above 0, such as 30s, 10m or 1h.');
 }
 
 export function port(text: string): number {

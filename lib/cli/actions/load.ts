@@ -1,11 +1,9 @@
 import { resolve } from 'node:path';
 import type { HealthView } from '../../api/schemas.ts';
 import type { ServiceView } from '../../api/services/schemas.ts';
-import { parseDuration } from '../../domain/job-file/amounts.ts';
 import { generateLoad, type LoadResult } from '../../drivers/local/traffic/load-generator.ts';
 import { EbbError } from '../../kernel/errors.ts';
 import { randomStream } from '../../kernel/random.ts';
-import { raw } from '../../kernel/units.ts';
 import { openRequests } from '../../workload/requests/open.ts';
 import { meanRps, scaledTo, type RequestTrace } from '../../workload/requests/trace.ts';
 import type { Action, Context } from '../context.ts';
@@ -32,7 +30,7 @@ interface Aim {
 export const load: Action<LoadFlags> = async (context, [target = ''], options) => {
   const { world, output, json: asJson } = context;
   const trace = options.trace === undefined ? null : await openRequests(resolve(world.cwd, options.trace));
-  const forS = options.for === undefined ? null : secondsOf(options.for);
+  const forS = options.for ?? null;
   const aim = await aimAt(context, target);
   const rate = rateOf(trace, { ...options, forS, speed: options.speed ?? aim.speed });
   for (const note of trace?.notes ?? []) output.note(note);
@@ -78,12 +76,6 @@ async function aimAt(context: Context, target: string): Promise<Aim> {
 
 const serviceOf = async (context: Context, name: string): Promise<ServiceView> =>
   (await context.client()).get<ServiceView>(routes.service(name));
-
-function secondsOf(text: string): number {
-  const parsed = parseDuration(/^\d+(\.\d+)?$/.test(text) ? Number(text) : text);
-  if (parsed !== null && raw(parsed) > 0) return raw(parsed);
-  throw new EbbError('usage', { what: '--for is no duration', got: text, allowed: 'such as 30s, 10m or 1h' });
-}
 
 interface Rate {
   /** Requests per second at a wall second; null: over. */

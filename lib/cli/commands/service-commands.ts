@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { path, positive, whole } from '../options.ts';
+import { durationS, path, positive, whole } from '../options.ts';
 import type { ApplyOptions, LoadFlags, ServiceLogsOptions } from '../flags/service-flags.ts';
 
 /** Adds `service` with its commands (apply, list, status, watch, explain, scale, logs, delete), and `load`. */
@@ -104,7 +104,11 @@ function addLoad(program: Command, world: World, finish: (code: number) => void)
     .addOption(
       new Option('--rate <rps>', 'mean requests per second (default: 10, or that of the trace)').argParser(positive),
     )
-    .option('--for <time>', 'how long, on the wall: 30s, 10m (default: the length of the trace, or until Ctrl-C)')
+    .option(
+      '--for <time>',
+      'how long, on the wall: 30s, 10m (default: the length of the trace, or until Ctrl-C)',
+      durationS,
+    )
     .addOption(
       new Option('--speed <n>', 'seconds of the trace per second on the wall (default: as the engine)').argParser(
         positive,

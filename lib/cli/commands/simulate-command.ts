@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Stragglers } from '../../drivers/sim/stragglers.ts';
 import { lazily, type World } from '../context.ts';
-import { between, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
+import { between, durationS, instantMs, path, positive, setting, vcpuCount, whole } from '../options.ts';
 import { MIGRATION_MB_PER_S } from '../../domain/config.ts';
 import type { SimulateOptions } from '../flags/simulate-flags.ts';
 
@@ -88,7 +88,11 @@ function addServices(command: Command): Command {
     .option('--service <file>', 'a service file, may be repeated; without --workload no jobs run beside it', several)
     .option('--requests <file>', 'trace of the requests that reach each service (docs/services.md)', path)
     .option('--rate <rps>', 'mean requests per second: scales the trace; alone, a constant rate', positive)
-    .option('--for <duration>', 'how long requests come, e.g. 6h (default: as long as the trace; a day with --rate)')
+    .option(
+      '--for <duration>',
+      'how long requests come, e.g. 6h (default: as long as the trace; a day with --rate)',
+      durationS,
+    )
     .option(
       '--request-time <seconds>',
       "time of a vCPU that a request takes (default: the replica's vCPUs over its capacity; without one 0.1)",

@@ -12,7 +12,8 @@ export interface LoadFlags {
   readonly trace?: string;
   /** Mean requests per second. */
   readonly rate?: number;
-  readonly for?: string;
+  /** Seconds on the wall. */
+  readonly for?: number;
   readonly speed?: number;
   readonly path: string;
   readonly seed: number;

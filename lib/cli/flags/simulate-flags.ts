@@ -9,8 +9,8 @@ export interface SimulateOptions {
   readonly requests?: string;
   /** Requests per second. */
   readonly rate?: number;
-  /** Duration in which requests come. */
-  readonly for?: string;
+  /** Time in which requests come, s. */
+  readonly for?: number;
   /** Seconds of a vCPU. */
   readonly requestTime?: number;
   readonly market?: string;

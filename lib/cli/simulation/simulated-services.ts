@@ -1,8 +1,7 @@
 /** Services of `ebb simulate`, with the requests that reach them. */
 import { resolve } from 'node:path';
 import { EbbError } from '../../kernel/errors.ts';
-import { raw, vcpusIn } from '../../kernel/units.ts';
-import { parseDuration } from '../../domain/job-file/amounts.ts';
+import { vcpusIn } from '../../kernel/units.ts';
 import { normaliseService } from '../../domain/service-file/service-file.ts';
 import type { ServiceSpec } from '../../domain/service.ts';
 import { loadScalings } from '../../drivers/local/policies/load-policies.ts';
@@ -85,7 +84,7 @@ function expectApart(specs: readonly ServiceSpec[]): void {
 
 async function requestsOf(options: SimulateOptions, cwd: string): Promise<RequestTrace> {
   const { requests, rate } = options;
-  const minutes = options.for === undefined ? null : minutesOf(options.for);
+  const minutes = options.for === undefined ? null : Math.ceil(options.for / 60);
   if (requests === undefined) {
     if (rate === undefined) {
       throw new EbbError('usage', {
@@ -106,12 +105,6 @@ async function requestsOf(options: SimulateOptions, cwd: string): Promise<Reques
     got: `${trace.name}, its first ${trace.perMinute.length} minutes`,
     next: 'leave out --rate, or take a longer part with --for',
   });
-}
-
-function minutesOf(text: string): number {
-  const parsed = parseDuration(text);
-  if (parsed !== null && raw(parsed) >= 60) return Math.ceil(raw(parsed) / 60);
-  throw new EbbError('usage', { what: '--for is no duration of a minute or more', got: text, allowed: '6h, 7d' });
 }
 
 /** Time of a request on a vCPU: with the stated capacity a replica is busy all the time. */

@@ -1,4 +1,4 @@
-/** What is known of each replica of a service: its job, where it runs, and what the load balancer says of it. */
+/** Facts about each replica of a service: the state of its job, its instance, and its health by the load balancer. */
 import type { InstanceId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';

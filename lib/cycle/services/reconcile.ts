@@ -45,7 +45,7 @@ export function reconcile(given: Service, facts: Facts, at: Moment): Reconciled 
   const counts = countsOf(rolled, facts);
   const leaving = departed(rolled, counts, { facts, at });
   const retired = retire(leaving, counts, at);
-  const done = finished(retired, counts, at);
+  const done = finished(retired, counts);
   return { service: done.service, begin: toBegin(done.service, counts, at), notes: [...notes, ...done.notes] };
 }
 
@@ -161,11 +161,7 @@ function toBegin(service: Service, { current, others, mostAtOnce }: Counts, { no
 }
 
 /** An update is over once the wanted replicas of its revision are healthy and no other is left. */
-function finished(
-  service: Service,
-  { current, others }: Counts,
-  _at: Moment,
-): { service: Service; notes: readonly Note[] } {
+function finished(service: Service, { current, others }: Counts): { service: Service; notes: readonly Note[] } {
   const { number } = specOf(service);
   const healthy = current.filter(isHealthy).length;
   if (healthy < service.wanted.replicas || others.length > 0) return { service, notes: [] };

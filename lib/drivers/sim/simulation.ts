@@ -38,7 +38,7 @@ import { Collector, type Settled } from './collector.ts';
 import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts';
 import type { OwnScaling } from '../../policy/services/own-scaling.ts';
 import { SimServices } from './services/sim-services.ts';
-import type { ServiceFigures, SimulatedService } from './services/sim-traffic.ts';
+import type { RequestFigures, SimulatedService } from './services/sim-traffic.ts';
 import { Truth, type TrueRuntime } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
 import {
@@ -135,7 +135,7 @@ export interface SimulationResult {
   readonly notSubmitted: number;
   readonly steps: number;
   readonly cycles: CycleTotals;
-  readonly services: readonly ServiceFigures[];
+  readonly services: readonly RequestFigures[];
 }
 
 /** Instants between two calls of the progress listener: often enough to watch, seldom enough to cost nothing. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { between, diskBytes, fromOne, path, positive, share, whole } from '../../../lib/cli/options.ts';
+import { between, diskBytes, durationS, fromOne, path, positive, share, whole } from '../../../lib/cli/options.ts';
 
 describe('a number within bounds', () => {
   const count = between(1, 10, 'a whole number', whole);
@@ -44,6 +44,19 @@ describe('a disk budget', () => {
 
   it.each(['0', '0GB', '31MiB', '-5GB', '20', '10%', 'abc', '', '1e9', '9999999TB'])('is not %j', (text) => {
     expect(() => diskBytes(text)).toThrow('Allowed: a size with a unit, from 32MiB, such as 500MB, 20GB or 1.5TiB.');
+  });
+});
+
+describe('a duration', () => {
+  it.each([
+    ['90', 90],
+    ['1.5', 1.5],
+    ['10m', 600],
+    ['1h', 3600],
+  ])('%j is %d seconds', (text, s) => expect(durationS(text)).toBe(s));
+
+  it.each(['', '0', '0s', '-5m', 'soon', '10 parsecs'])('is not %j', (text) => {
+    expect(() => durationS(text)).toThrow('Allowed: a duration above 0');
   });
 });
 

@@ -9,7 +9,7 @@ import type { JobSpec } from '../../../domain/job.ts';
 import type { Store } from '../../../ports/store.ts';
 import type { OwnScaling } from '../../../policy/services/own-scaling.ts';
 import { scalingNamed } from '../../../stages/services/scalings.ts';
-import { SimTraffic, type ServiceFigures, type SimulatedService } from './sim-traffic.ts';
+import { SimTraffic, type RequestFigures, type SimulatedService } from './sim-traffic.ts';
 
 /** Time between two rounds: how soon a replica's start or a warning is seen. */
 const ROUND_S = 10;
@@ -57,7 +57,7 @@ export class SimServices {
     });
   }
 
-  get figures(): readonly ServiceFigures[] {
+  get figures(): readonly RequestFigures[] {
     return this.#traffic.figures;
   }
 

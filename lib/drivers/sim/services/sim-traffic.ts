@@ -22,7 +22,7 @@ export interface SimulatedService {
   readonly queuePerVcpu: number;
 }
 
-export type ServiceFigures = Omit<ServiceUse, 'interruptions' | 'billedUsd' | 'onDemandUsd'>;
+export type RequestFigures = Omit<ServiceUse, 'interruptions' | 'billedUsd' | 'onDemandUsd'>;
 
 const MINUTE_MS = 60_000;
 
@@ -38,7 +38,7 @@ export class SimTraffic implements Traffic {
     for (const of of services) this.#load.set(of.spec.name, new Load(of, raw(fromMs), seed));
   }
 
-  get figures(): readonly ServiceFigures[] {
+  get figures(): readonly RequestFigures[] {
     return [...this.#load.values()].map((load) => load.figures);
   }
 
@@ -87,7 +87,7 @@ class Load {
     this.#vcpus = spec.replica.stages.reduce((sum, { resources }) => sum + vcpusIn(resources.cpu), 0);
   }
 
-  get figures(): ServiceFigures {
+  get figures(): RequestFigures {
     const { name, target } = this.#of.spec;
     return { service: name, latencyS: raw(target.latencyS), target: target.percent / 100, ...this.#total };
   }

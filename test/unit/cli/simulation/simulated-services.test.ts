@@ -40,12 +40,12 @@ describe('services of a simulation', () => {
     expect(made.map((of) => of.spec.name)).toEqual(['web', 'api']);
     expect([...(made[1]?.perMinute ?? [])]).toEqual([60, 180, NaN, 120]);
     expect(notes.join('\n')).toMatch(/^web: 2\.00 requests per second on average/m);
-    const short = await services({ service: ['web.json'], requests: 'trace.csv', for: '90s' });
+    const short = await services({ service: ['web.json'], requests: 'trace.csv', for: 90 });
     expect([...(short.services[0]?.perMinute ?? [])]).toEqual([60, 180]);
   });
 
   it('get a constant rate, or the shape of a trace at a rate', async () => {
-    const constant = await services({ service: [file('web')], rate: 5, for: '3m' });
+    const constant = await services({ service: [file('web')], rate: 5, for: 180 });
     expect([...(constant.services[0]?.perMinute ?? [])]).toEqual([300, 300, 300]);
     expect((await services({ service: ['web.json'], rate: 5 })).services[0]?.perMinute).toHaveLength(1440);
     const scaled = await services({ service: ['web.json'], rate: 4, requests: 'trace.csv' });
@@ -54,7 +54,7 @@ describe('services of a simulation', () => {
 
   it('take a request time from the stated capacity, else from the paper, else from the flag', async () => {
     const timeOf = async (over: Partial<SimulateOptions>): Promise<number | undefined> =>
-      (await services({ rate: 1, for: '1m', ...over })).services[0]?.serviceS;
+      (await services({ rate: 1, for: 60, ...over })).services[0]?.serviceS;
     expect(await timeOf({ service: [file('web')] })).toBe(0.05);
     expect(await timeOf({ service: [file('plain', { capacity: undefined })] })).toBe(0.1);
     expect(await timeOf({ service: ['web.json'], requestTime: 0.3 })).toBe(0.3);
@@ -65,7 +65,6 @@ describe('services of a simulation', () => {
     await expect(services({ rate: 5 })).rejects.toThrow(/need a service/);
     await expect(services({ service })).rejects.toThrow(/nobody asks/);
     await expect(services({ service: [...service, ...service], rate: 1 })).rejects.toThrow(/one name/);
-    await expect(services({ service, rate: 1, for: '10s' })).rejects.toThrow(/--for/);
     await expect(services({ service, rate: 1, requests: 'silence.csv' })).rejects.toThrow(/without requests/);
     await expect(services({ service, rate: 1, replay: '.ebb' })).rejects.toThrow(/cannot be replayed/);
     await expect(services({ service: [file('odd', { scaling: 'psychic' })], rate: 1 })).rejects.toThrow(/psychic/);

@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { LocalTraffic } from '../lib/drivers/local/traffic/local-traffic.ts';
 import type { Route } from '../lib/ports/traffic.ts';
-import { instanceId } from '../lib/kernel/ids.ts';
+import { attemptId, instanceId } from '../lib/kernel/ids.ts';
 import { seconds } from '../lib/kernel/units.ts';
 import { machine, percentile } from './figures.ts';
 import { printRecords } from './record.ts';
@@ -57,7 +57,7 @@ async function behindProxy(port: number): Promise<string> {
     concurrency: null,
     drainS: seconds(1),
     port: null,
-    targets: [{ replica: 1, instance: instanceId('i-bench'), port, mode: 'serve' }],
+    targets: [{ replica: 1, instance: instanceId('i-bench'), attempt: attemptId('a-bench'), port, mode: 'serve' }],
   };
   await traffic.route([route]);
   while ((await traffic.states('bench')).get(1)?.health !== 'healthy') await delay(100);

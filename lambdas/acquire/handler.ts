@@ -1,5 +1,6 @@
 /**
  * Start of a cycle that is due. The minute's tick asks whether one is due; if not, that costs one read.
+ * The same for the controller of services, where there are any.
  * The state machine reports a failed execution here, so that the next one need not wait until it is taken for dead. All
  * other triggers wake the cycle through the queue (lambdas/observe).
  */
@@ -17,9 +18,14 @@ const input = z.union([gaveUpInput, tick]);
 export const handler = middy<z.output<typeof input>, void>()
   .use(lambdaStack('acquire', input))
   .handler(async (event) => {
-    const { wake } = deployment(composeDeployment);
-    if ('fault' in event) await onFailure(wake, event);
-    else await onClock(wake, event.time);
+    const { wake, serviceWake } = deployment(composeDeployment);
+    if ('fault' in event) {
+      await onFailure(wake, event);
+      return;
+    }
+    await onClock(wake, event.time);
+    const services = await serviceWake?.wakeIfDue(event.time);
+    if (services === 'revived') logger.warn('the controller of services died without a report');
   });
 
 async function onClock(wake: Wake, tickMs: number): Promise<void> {

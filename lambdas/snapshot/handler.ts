@@ -7,11 +7,11 @@ import { raw } from '../../lib/kernel/units.ts';
 import { observe, nextCycleS } from '../../lib/cycle/steps.ts';
 import { composeLearners } from '../../lib/cycle/learn/compose-learners.ts';
 import { composeDeployment } from '../../lib/drivers/aws/compose/compose.ts';
-import { deployment } from '../../lib/drivers/aws/compose/deployment.ts';
+import { deployment, type Deployment } from '../../lib/drivers/aws/compose/deployment.ts';
 import { measuredStore, measureHeldJobs, measureSnapshot } from '../../lib/drivers/aws/metrics/measures.ts';
 import { cycleStart, type CycleStart, type SnapshotAnswer } from '../../lib/drivers/aws/cycle/messages.ts';
 import { inTime } from '../../lib/drivers/aws/cycle/late.ts';
-import { lambdaStack } from '../../lib/drivers/aws/lambda/stack.ts';
+import { lambdaStack, logger } from '../../lib/drivers/aws/lambda/stack.ts';
 import { windowEndsOf } from '../../lib/drivers/aws/market/window-ends.ts';
 
 export const handler = middy<CycleStart, SnapshotAnswer>()
@@ -33,6 +33,7 @@ export const handler = middy<CycleStart, SnapshotAnswer>()
         onHeld: measureHeldJobs,
       };
       const observed = await observe(parts, of.draining);
+      await wakeServices(of);
       if (observed === null) {
         if (await of.wake.end(execution, { seen, dueInMs: null })) continue;
         await of.windowEnds?.keep([]);
@@ -53,3 +54,12 @@ export const handler = middy<CycleStart, SnapshotAnswer>()
       };
     }
   });
+
+/** What was observed may concern replicas. A failure must not stop the cycle: the clock makes up for it. */
+async function wakeServices({ serviceWake }: Deployment): Promise<void> {
+  try {
+    await serviceWake?.wake();
+  } catch (error) {
+    logger.warn('the controller of services could not be started', { error });
+  }
+}

@@ -98,6 +98,8 @@ export interface StageSpec {
   readonly resources: Resources;
   /** Container image on AWS; absent: the deployment's. Local mode runs the command on the machine itself. */
   readonly image?: string;
+  /** Port that its program listens on and that others are to reach. Absent: nobody connects to it. */
+  readonly port?: number;
   /** Failures that are tried again. Interruptions never count. */
   readonly retries: number;
   /** Longest running time of one attempt. */

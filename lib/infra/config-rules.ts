@@ -88,10 +88,30 @@ function configIssues(config: DeploymentConfig, skip: ReadonlySet<string | undef
     ...places(config),
     ...size(config),
     ...access(config),
+    ...services(config),
     ...owners(config),
     ...scheduling(config),
   ];
   return found.filter((i) => !skip.has(i.at.split(/[.[]/)[0]));
+}
+
+/** Least zones of an Application Load Balancer ("Subnets for your load balancer"). */
+const BALANCER_ZONES = 2;
+
+function services({ services: from, servicesCertificateArn, vpc: network, zones }: DeploymentConfig): Issue[] {
+  if (from === 'off') {
+    if (servicesCertificateArn === undefined) return [];
+    return [{ at: 'servicesCertificateArn', message: 'has no effect while `services` is off; set `services`' }];
+  }
+  const named = typeof network === 'object' ? Object.keys(network.subnets).length : null;
+  const message = `a load balancer of services needs ${BALANCER_ZONES} zones or more`;
+  if (named !== null && named < BALANCER_ZONES) {
+    return [{ at: 'vpc.subnets', message: `${message}; name a subnet in each, or set \`services\` to off` }];
+  }
+  if (network === 'new' && zones < BALANCER_ZONES) {
+    return [{ at: 'zones', message: `${message}; raise \`zones\`, or set \`services\` to off` }];
+  }
+  return [];
 }
 
 function families({ families: named }: DeploymentConfig): Issue[] {

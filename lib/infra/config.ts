@@ -112,6 +112,17 @@ export const deploymentConfig = z
       .describe(
         'Raises an alarm when the instances of a day (UTC) cost more. It stops nothing: `maxCost` of a job and the setting `maxUsdPerDay` do.',
       ),
+    services: z
+      .enum(['off', 'internal', 'public'])
+      .default('off')
+      .describe(
+        'Services ([more](../services.md)) behind a load balancer, which costs about 16 USD a month and a little per request. `internal`: reached from the VPC and networks connected with it; `public`: from the internet.',
+      ),
+    servicesCertificateArn: z
+      .string()
+      .regex(/^arn:aws[\w-]*:acm:[a-z\d-]+:\d{12}:certificate\/[\w-]+$/, 'is no ARN of a certificate of ACM')
+      .optional()
+      .describe('Certificate of the region, in ACM, for services over HTTPS. Without, they speak HTTP.'),
     auth: z
       .enum(['iam', 'jwt'])
       .default('iam')

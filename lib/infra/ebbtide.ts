@@ -31,14 +31,16 @@ import {
   factsOf,
   FUNCTION_NAMES,
   mayAsk,
+  mayStartServices,
+  type AlwaysThere,
   type DeployedEnvironment,
-  type FunctionName,
 } from './functions.ts';
 import { EbbtideMetrics } from './metrics.ts';
 import { Network, subnetList, type AnyVpc } from './network.ts';
 import { EbbtideOutputs } from './outputs.ts';
 import { streamOf } from './rights.ts';
 import { Schedules } from './schedules.ts';
+import { Services } from './services.ts';
 import { TriggerQueue, Triggers } from './triggers.ts';
 import { deployedVersion } from './version.ts';
 
@@ -56,7 +58,10 @@ export class Ebbtide extends Construct {
   readonly data: EbbtideData;
   readonly network: Network;
   readonly capacity: Capacity;
-  readonly functions: Readonly<Record<FunctionName, EbbtideFunction>>;
+  /** `serve` only where services are turned on. */
+  readonly functions: Readonly<Record<AlwaysThere, EbbtideFunction> & { readonly serve?: EbbtideFunction }>;
+  /** Load balancer of services; absent: they are off. */
+  readonly services?: Services;
   readonly cycle: Cycle;
   readonly api: HttpApi;
   readonly trigger: TriggerQueue;
@@ -110,6 +115,10 @@ export class Ebbtide extends Construct {
       consumerTimeout: Duration.seconds(factsOf('observe').timeoutS),
     });
     this.schedules = new Schedules(this, 'Schedules', { name: config.name, queue: this.trigger.queue });
+    if (config.services !== 'off') {
+      const { services: from, servicesCertificateArn: certificateArn } = config;
+      this.services = new Services(this, 'Services', { from, network: this.network, certificateArn });
+    }
     this.functions = this.#functions(logRetention);
     this.cycle = new Cycle(this, 'Cycle', {
       name: config.name,
@@ -131,8 +140,9 @@ export class Ebbtide extends Construct {
       subnets: this.network.subnets,
       functions: this.functions,
     });
-    const { intake, api, forecast } = this.functions;
+    const { intake, api, forecast, snapshot, acquire, serve } = this.functions;
     mayAsk(api, forecast);
+    if (serve !== undefined) for (const each of [api, snapshot, acquire]) mayStartServices(each, serve);
     this.api = new HttpApi(this, 'Http', { config, intake, api, logRetention });
     this.metrics = new EbbtideMetrics(config.name);
     this.alarms = new EbbtideAlarms(this, 'Alarms', {
@@ -140,7 +150,7 @@ export class Ebbtide extends Construct {
       metrics: this.metrics,
       deadLetters: this.trigger.deadLetters,
     });
-    const { snapshot, record, confirm } = this.functions;
+    const { record, confirm } = this.functions;
     this.dashboard = new EbbtideDashboard(this, 'Dashboard', {
       config,
       metrics: this.metrics,
@@ -192,7 +202,7 @@ export class Ebbtide extends Construct {
     return this.metrics.metric('cycleTime', props);
   }
 
-  #functions(logRetention: logs.RetentionDays): Record<FunctionName, EbbtideFunction> {
+  #functions(logRetention: logs.RetentionDays): Ebbtide['functions'] {
     const { config, data, capacity, network, trigger } = this;
     const stateMachineArn = cycleArn(this, config.name);
     const scope = new Construct(this, 'Functions');
@@ -207,23 +217,37 @@ export class Ebbtide extends Construct {
       schedules: this.schedules,
       deadLettersArn: trigger.deadLetters.queueArn,
       reservations: config.reservations,
+      services: this.services,
     };
     return Object.fromEntries(
-      FUNCTION_NAMES.map((name) => {
-        const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-        return [
-          name,
-          new EbbtideFunction(scope, id, {
+      FUNCTION_NAMES.filter((name) => factsOf(name).isForServices !== true || over.services !== undefined).map(
+        (name) => {
+          const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+          return [
             name,
-            environment,
-            over,
-            arch: config.lambdaArch,
-            logRetention,
-            isTraced: config.traces,
-          }),
-        ];
-      }),
-    ) as Record<FunctionName, EbbtideFunction>;
+            new EbbtideFunction(scope, id, {
+              name,
+              environment,
+              over,
+              arch: config.lambdaArch,
+              logRetention,
+              isTraced: config.traces,
+            }),
+          ];
+        },
+      ),
+    ) as unknown as Ebbtide['functions'];
+  }
+
+  #ofServices(): Partial<DeployedEnvironment> {
+    const { services, network } = this;
+    if (services === undefined) return {};
+    return {
+      EBB_LOAD_BALANCER: services.balancer.ref,
+      EBB_LOAD_BALANCER_DNS: services.balancer.attrDnsName,
+      EBB_VPC: network.vpc.vpcId,
+      ...(services.certificateArn === undefined ? {} : { EBB_CERTIFICATE: services.certificateArn }),
+    };
   }
 
   /** Environment of the Lambdas, for the schema in lib/drivers/aws/compose/environment.ts. It holds no secret. */
@@ -256,6 +280,7 @@ export class Ebbtide extends Construct {
       EBB_LOG_GROUP: capacity.taskLogs.logGroupName,
       EBB_EXECUTION_ROLE: capacity.executionRole.roleArn,
       EBB_TASK_ROLE: capacity.taskRole.roleArn,
+      ...this.#ofServices(),
       EBB_VERSION: deployedVersion(),
       // Placeholder without code: no values are passed between steps then.
       EBB_CODE: Stack.of(this).bundlingRequired ? codeDigest(CYCLE_STEPS) : 'none',

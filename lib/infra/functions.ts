@@ -29,6 +29,8 @@ export interface FunctionFacts {
    * the function. Requests through a queue keep their trace.
    */
   readonly isUntraced?: boolean;
+  /** True: the function is there only where services are turned on. */
+  readonly isForServices?: boolean;
   /** True: the function knows nothing of the deployment, so it exists before the rest. */
   readonly isAlone?: boolean;
 }
@@ -145,6 +147,26 @@ export const FUNCTIONS = {
     rights: ['readStream', 'listStreams', 'readBlobs', 'tellMissingBlobs', 'writeArchive', 'putAside'],
     isUntraced: true,
   },
+  serve: {
+    about: 'Runs services: begins, updates and drains replicas, and sends requests to them.',
+    memoryMiB: 512,
+    // The longest: it makes rounds while something changes (lambdas/serve).
+    timeoutS: 900,
+    rights: [
+      ...STORE,
+      'startCycle',
+      'describeTasks',
+      'seeBalancers',
+      'seeRequests',
+      'makeGroups',
+      'keepGroups',
+      'tagGroups',
+      'makeListeners',
+      'dropListeners',
+    ],
+    isUntraced: true,
+    isForServices: true,
+  },
   check: {
     about: 'Checks before a deployment that the region offers what it is to buy.',
     memoryMiB: 256,
@@ -173,6 +195,8 @@ export const FUNCTIONS = {
 export type FunctionName = keyof typeof FUNCTIONS;
 
 export const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+/** Functions of every deployment. */
+export type AlwaysThere = Exclude<FunctionName, 'serve'>;
 
 export const factsOf = (name: FunctionName): FunctionFacts => FUNCTIONS[name];
 
@@ -181,8 +205,12 @@ export const factsOf = (name: FunctionName): FunctionFacts => FUNCTIONS[name];
  * function.
  */
 export type DeployedEnvironment = {
-  readonly [K in Exclude<keyof LambdaEnvironment, 'EBB_CLOCK' | 'EBB_FORECAST_FUNCTION'>]-?: string;
-};
+  readonly [K in Exclude<keyof LambdaEnvironment, OfSome>]-?: string;
+} & { readonly [K in OfServices]?: string };
+
+/** Where services are turned on. */
+type OfServices = 'EBB_LOAD_BALANCER' | 'EBB_LOAD_BALANCER_DNS' | 'EBB_VPC' | 'EBB_CERTIFICATE';
+type OfSome = OfServices | 'EBB_CLOCK' | 'EBB_FORECAST_FUNCTION' | 'EBB_SERVE_FUNCTION';
 
 export interface EbbtideFunctionProps {
   readonly name: FunctionName;
@@ -259,13 +287,23 @@ function tracingOf(isTraced: boolean, isUntraced: boolean): lambda.Tracing {
 }
 
 /** Permission for `asker` to invoke `asked`, whose name it receives. */
-export function mayAsk(asker: EbbtideFunction, asked: EbbtideFunction): void {
-  const variable: keyof LambdaEnvironment = 'EBB_FORECAST_FUNCTION';
+function mayInvoke(
+  asker: EbbtideFunction,
+  asked: EbbtideFunction,
+  { variable, sid }: { readonly variable: keyof LambdaEnvironment; readonly sid: string },
+): void {
   asker.addEnvironment(variable, asked.functionName);
   asker.addToRolePolicy(
-    new iam.PolicyStatement({ sid: 'AskTheModel', actions: ['lambda:InvokeFunction'], resources: [asked.functionArn] }),
+    new iam.PolicyStatement({ sid, actions: ['lambda:InvokeFunction'], resources: [asked.functionArn] }),
   );
 }
+
+export const mayAsk = (asker: EbbtideFunction, asked: EbbtideFunction): void =>
+  mayInvoke(asker, asked, { variable: 'EBB_FORECAST_FUNCTION', sid: 'AskTheModel' });
+
+/** Permission to start the controller of services. */
+export const mayStartServices = (asker: EbbtideFunction, asked: EbbtideFunction): void =>
+  mayInvoke(asker, asked, { variable: 'EBB_SERVE_FUNCTION', sid: 'StartServices' });
 
 const powertoolsOf = (environment: DeployedEnvironment): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => name.startsWith('POWERTOOLS_')));

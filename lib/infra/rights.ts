@@ -16,6 +16,7 @@ import { ENVIRONMENTS, ORDERS } from '../drivers/aws/fleet/request-names.ts';
 import { CYCLE_PREFIX, KEPT_PREFIX, type EbbtideData } from './data.ts';
 import type { Network } from './network.ts';
 import { schedulerArn, type Schedules } from './schedules.ts';
+import type { Services } from './services.ts';
 
 export interface RightsOver {
   readonly name: string;
@@ -26,6 +27,8 @@ export interface RightsOver {
   readonly triggerQueueArn: string;
   readonly schedules: Schedules;
   readonly deadLettersArn: string;
+  /** Absent: services are off. */
+  readonly services: Services | undefined;
   /** Ids of capacity reservations. */
   readonly reservations: readonly string[];
 }
@@ -63,6 +66,10 @@ const objects = ({ bucket }: RightsOver['data'], prefixes: readonly string[]): r
  */
 const definitions = ({ name }: RightsOver, scope: Construct, revision: string): readonly string[] => [
   arn(scope, 'ecs', `task-definition/${name}_*${revision}`),
+];
+/** Target groups of services (lib/drivers/aws/traffic/load-balancer.ts). */
+const targetGroups = ({ name }: RightsOver, scope: Construct): readonly string[] => [
+  arn(scope, 'elasticloadbalancing', `targetgroup/${name}-*/*`),
 ];
 /**
  * Conditions on the launch template. AWS documents these keys for RunInstances, but not for the RunInstances of
@@ -397,6 +404,70 @@ export const RIGHTS = {
     actions: ['ecs:StopTask'],
     resources: inCluster('task'),
     conditions: ofCluster,
+  },
+  seeBalancers: {
+    sid: 'SeeBalancers',
+    why: 'Listeners and target groups of services, and the health of replicas.',
+    wide: 'AWS has no resource for these actions.',
+    actions: [
+      'elasticloadbalancing:DescribeListeners',
+      'elasticloadbalancing:DescribeTargetGroups',
+      'elasticloadbalancing:DescribeTargetHealth',
+    ],
+    resources: everything,
+  },
+  seeRequests: {
+    sid: 'SeeRequests',
+    why: 'Requests of services, as the load balancer counted them.',
+    wide: 'AWS has no resource for this action.',
+    actions: ['cloudwatch:GetMetricData'],
+    resources: everything,
+  },
+  makeGroups: {
+    sid: 'MakeGroups',
+    why: 'A target group per service, with the deployment’s tag from the start.',
+    wide: 'A target group has no id before it exists.',
+    actions: ['elasticloadbalancing:CreateTargetGroup'],
+    resources: targetGroups,
+    conditions: ({ name }) => ({ StringEquals: { [`aws:RequestTag/${STACK_TAG}`]: name } }),
+  },
+  keepGroups: {
+    sid: 'KeepGroups',
+    why: 'Replicas come and go, rules of checks change, a deleted service leaves nothing behind.',
+    wide: 'The deployment’s target groups, which are made with the services: bound by the tag.',
+    actions: [
+      'elasticloadbalancing:ModifyTargetGroup',
+      'elasticloadbalancing:ModifyTargetGroupAttributes',
+      'elasticloadbalancing:DeleteTargetGroup',
+      'elasticloadbalancing:RegisterTargets',
+      'elasticloadbalancing:DeregisterTargets',
+    ],
+    resources: targetGroups,
+    conditions: ofStack,
+  },
+  tagGroups: {
+    sid: 'TagGroups',
+    why: 'Tags a target group when it is made, and then only.',
+    wide: 'A target group has no id before it exists.',
+    actions: ['elasticloadbalancing:AddTags'],
+    resources: targetGroups,
+    conditions: () => ({ StringEquals: { 'elasticloadbalancing:CreateAction': 'CreateTargetGroup' } }),
+  },
+  makeListeners: {
+    sid: 'MakeListeners',
+    why: 'A port of the one load balancer for each service.',
+    actions: ['elasticloadbalancing:CreateListener'],
+    resources: ({ services }) => (services === undefined ? [] : [services.balancer.ref]),
+  },
+  dropListeners: {
+    sid: 'DropListeners',
+    why: 'Frees the port of a deleted service.',
+    wide: 'The listeners of the one load balancer, which are made with the services.',
+    actions: ['elasticloadbalancing:DeleteListener'],
+    resources: ({ services }, scope) =>
+      services === undefined
+        ? []
+        : [arn(scope, 'elasticloadbalancing', `listener/${services.balancer.attrLoadBalancerFullName}/*`)],
   },
   passTaskRoles: {
     sid: 'PassTaskRoles',

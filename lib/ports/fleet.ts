@@ -32,6 +32,8 @@ export interface StartRequest {
   readonly resources: Resources;
   /** Container image, where tasks run in containers; absent: the deployment's. Others run the command as it is. */
   readonly image?: string;
+  /** Port that the program listens on and that others are to reach; absent: none. */
+  readonly port?: number;
   readonly timeoutS: Seconds | null;
   readonly checkpoint: Checkpoint | null;
   /** Absent: original. */

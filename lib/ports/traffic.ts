@@ -1,11 +1,17 @@
 import type { EpochMs } from '../kernel/units.ts';
-import type { InstanceId } from '../kernel/ids.ts';
+import type { AttemptId, InstanceId } from '../kernel/ids.ts';
 import type { PeriodMeasures, ServiceSpec } from '../domain/service.ts';
 
-/** A replica as requests reach it. */
-export interface Target {
+/** Where the process of a replica runs. */
+export interface Located {
   readonly replica: number;
   readonly instance: InstanceId;
+  readonly attempt: AttemptId;
+}
+
+/** A replica as requests reach it. */
+export interface Target extends Located {
+  /** Port that its process listens on. */
   readonly port: number;
   /** serve: gets requests while its checks succeed. drain: gets none; those in flight end. */
   readonly mode: 'serve' | 'drain';
@@ -32,15 +38,20 @@ export interface TargetState {
  * simulation. It checks replicas, spreads requests over healthy ones, and measures.
  */
 export interface Traffic {
-  /** Makes these the only routes. Idempotent. Throws `port-in-use` where a service cannot have its port. */
-  route(routes: readonly Route[]): Promise<void>;
-  /** State of each target by replica, as far as known. */
-  states(service: string): Promise<ReadonlyMap<number, TargetState>>;
+  /**
+   * Makes these the only routes, besides those of the services in `kept`, which stay as they are. Idempotent. Throws
+   * `port-in-use` where a service cannot have its port, once all other routes are made.
+   */
+  route(routes: readonly Route[], kept: ReadonlySet<string>): Promise<void>;
+  /** State of each of these replicas, as far as known. */
+  states(service: string, located: readonly Located[]): Promise<ReadonlyMap<number, TargetState>>;
   /** Requests that ended in this period; null if nothing was measured. A period is asked for once. */
   measures(service: string, period: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null>;
+  /** Time until which requests can be asked for at `nowMs`: the end of the next period at the latest. */
+  measuredUntil(nowMs: EpochMs): EpochMs;
   /** URL of a service; null until it has one. */
   address(service: string): Promise<string | null>;
-  /** A port for a replica that none of these have. */
+  /** A port for a replica's process. `taken`: those of the service's other replicas. */
   port(taken: ReadonlySet<number>): Promise<number>;
 }
 

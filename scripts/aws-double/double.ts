@@ -18,6 +18,8 @@ import type { Images } from './ecs/task.ts';
 import { Tasks, type ReadObject } from './ecs/tasks.ts';
 import { Fleets } from './ec2/fleets.ts';
 import { Instances } from './ec2/instances.ts';
+import { Balancers } from './elb/balancers.ts';
+import { metricActions } from './elb/metrics.ts';
 import { Launches } from './ec2/launches.ts';
 import { marketActions } from './ec2/market.ts';
 import { reservationIds, Reservations } from './ec2/reservations.ts';
@@ -33,9 +35,9 @@ import { nowMs, subnetsFor, type Place } from './place.ts';
 import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
 /**
- * Double of the used parts of EC2, ECS, CloudWatch Logs and EventBridge. Local mode's capacity engine decides about
- * launches, starts, interruptions and tasks; the double translates into AWS's terms. docs/aws-double.md lists what it
- * plays and where it differs.
+ * Double of the used parts of EC2, ECS, Elastic Load Balancing, CloudWatch and EventBridge. Local mode's capacity engine
+ * decides about launches, starts, interruptions and tasks; the double translates into AWS's terms. docs/aws-double.md
+ * lists what it plays and where it differs.
  *
  * Lifecycle: it starts empty and keeps its state in memory; `close` ends its instances and tasks.
  */
@@ -182,6 +184,7 @@ class World {
   readonly #containerInstances: ContainerInstances;
   readonly #tasks: Tasks;
   readonly #logs: LogStreams;
+  readonly #balancers: Balancers;
   readonly #seen = new Map<InstanceId, number>();
   #pumping: Promise<void> = Promise.resolve();
 
@@ -203,6 +206,7 @@ class World {
       images: options.images ?? {},
       files: options.files ?? (async () => Promise.reject(new Error('the double was given no objects'))),
     });
+    this.#balancers = new Balancers(place, this.#instances);
     this.services = {
       ec2: {
         ...templates.actions,
@@ -215,6 +219,8 @@ class World {
       ecs: { ...definitions.actions, ...this.#containerInstances.actions, ...this.#tasks.actions },
       logs: this.#logs.actions,
       pricing: priceListActions(place),
+      elasticloadbalancing: this.#balancers.actions,
+      monitoring: metricActions(this.#balancers),
     };
   }
 
@@ -253,6 +259,7 @@ class World {
     return async () => {
       unsubscribe();
       this.#tasks.close();
+      await this.#balancers.close();
       await this.#pumping;
     };
   }

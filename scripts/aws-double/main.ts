@@ -45,7 +45,9 @@ async function main(): Promise<void> {
     ...(values.dir === undefined ? {} : { dir: values.dir }),
     ...(values.events === undefined ? {} : { deliver: putEventsTo(values.events) }),
   });
-  const services = ['EC2', 'ECS', 'CLOUDWATCH_LOGS'].map((name) => `AWS_ENDPOINT_URL_${name}=${double.url}`);
+  const services = ['EC2', 'ECS', 'CLOUDWATCH_LOGS', 'ELASTIC_LOAD_BALANCING_V2', 'CLOUDWATCH'].map(
+    (name) => `AWS_ENDPOINT_URL_${name}=${double.url}`,
+  );
   process.stdout.write(
     [
       `the AWS double runs at ${double.url} on market ${trace.name}, ${iso(double.now())} at ${values.speed} times the wall`,

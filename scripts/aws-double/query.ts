@@ -3,11 +3,14 @@ import { AwsFault, NotPlayed, type InputFaults } from './fault.ts';
 import { matchesAny } from './wildcard.ts';
 
 /**
- * The EC2 Query protocol: a form with dotted names in, XML out.
+ * The Query protocols: a form with dotted names in, XML out. That of EC2, and that of other services, whose lists have
+ * `member` in their names (https://smithy.io/2.0/aws/protocols/aws-query-protocol.html).
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
  * https://smithy.io/2.0/aws/protocols/aws-ec2-query-protocol.html
  */
 export const EC2_VERSION = '2016-11-15';
+export const ELB_VERSION = '2015-12-01';
+const ELB_XMLNS = `http://elasticloadbalancing.amazonaws.com/doc/${ELB_VERSION}/`;
 
 interface Form {
   [name: string]: string | Form;
@@ -35,6 +38,8 @@ export function decodeQuery(body: string): Readonly<Record<string, unknown>> {
 function unfold(node: string | Form): unknown {
   if (typeof node === 'string') return node;
   const entries = Object.entries(node);
+  const [only] = entries;
+  if (entries.length === 1 && only?.[0] === 'member') return unfold(only[1]);
   if (entries.length > 0 && entries.every(([name]) => /^\d+$/.test(name))) {
     return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => unfold(value));
   }
@@ -106,6 +111,21 @@ export function ec2Answer(action: string, requestId: string, content: { readonly
   const inner = contentOf({ requestId, ...content });
   return `<?xml version="1.0" encoding="UTF-8"?>\n<${action}Response xmlns="${XMLNS}">${inner}</${action}Response>`;
 }
+
+export function queryAnswer(action: string, requestId: string, content: { readonly [name: string]: XmlValue }): string {
+  const inner = `${xmlOf(`${action}Result`, content)}${xmlOf('ResponseMetadata', { RequestId: requestId })}`;
+  return `<${action}Response xmlns="${ELB_XMLNS}">${inner}</${action}Response>`;
+}
+
+export const queryError = (fault: AwsFault, requestId: string): string =>
+  `<ErrorResponse xmlns="${ELB_XMLNS}">${xmlOf('Error', { Type: 'Sender', Code: fault.code, Message: fault.message })}${xmlOf('RequestId', requestId)}</ErrorResponse>`;
+
+/** https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/CommonErrors.html */
+export const queryFaults: InputFaults = {
+  unknown: (name) => new NotPlayed('ValidationError', `The double has no parameter ${name}`),
+  missing: (name) => new AwsFault('ValidationError', `${name} must be specified`),
+  invalid: (name, why) => new AwsFault('ValidationError', `${name}: ${why}`),
+};
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html#api-error-response */
 export function ec2Error(fault: AwsFault, requestId: string): string {

@@ -6,7 +6,18 @@ import { AwsFault, NotPlayed, type InputFaults } from './fault.ts';
 import { Kept } from './kept.ts';
 import { decodeJson, encodeJson, jsonError, jsonFaults } from './json.ts';
 import type { Fault, KnobBoard } from './knobs.ts';
-import { decodeQuery, EC2_VERSION, ec2Answer, ec2Error, ec2Faults, type XmlValue } from './query.ts';
+import {
+  decodeQuery,
+  EC2_VERSION,
+  ec2Answer,
+  ec2Error,
+  ec2Faults,
+  ELB_VERSION,
+  queryAnswer,
+  queryError,
+  queryFaults,
+  type XmlValue,
+} from './query.ts';
 
 /** All services at one address, told apart by the marks of AWS's clients. */
 export interface Services {
@@ -14,6 +25,9 @@ export interface Services {
   readonly ecs: Actions<object>;
   readonly logs: Actions<object>;
   readonly pricing: Actions<object>;
+  readonly elasticloadbalancing: Actions<{ readonly [name: string]: XmlValue }>;
+  /** CloudWatch. */
+  readonly monitoring: Actions<object>;
 }
 
 /** Answered call, for counting requests. */
@@ -44,10 +58,11 @@ interface Protocol {
   readonly unknown: AwsFault;
 }
 
-const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs' | 'pricing'>> = {
+const JSON_TARGETS: Readonly<Record<string, 'ecs' | 'logs' | 'pricing' | 'monitoring'>> = {
   AmazonEC2ContainerServiceV20141113: 'ecs',
   Logs_20140328: 'logs',
   AWSPriceListService: 'pricing',
+  GraniteServiceVersion20100801: 'monitoring',
 };
 /** Number of kept calls; all are counted. */
 const KEPT_CALLS = 20_000;
@@ -193,6 +208,7 @@ function protocolOf(request: IncomingMessage, body: string): Protocol {
   const { Action: action, Version: version, ...input } = decodeQuery(body);
   if (typeof action !== 'string')
     throw new AwsFault('MissingAction', 'The request names no action: neither X-Amz-Target nor Action');
+  if (version === ELB_VERSION) return elbProtocol(action, input);
   return {
     service: 'ec2',
     action,
@@ -209,6 +225,20 @@ function protocolOf(request: IncomingMessage, body: string): Protocol {
         ? `The action ${action} is not valid for this web service: the double does not play it`
         : `The double speaks version ${EC2_VERSION}, not ${String(version)}`,
     ),
+  };
+}
+
+function elbProtocol(action: string, input: unknown): Protocol {
+  return {
+    service: 'elasticloadbalancing',
+    action,
+    input,
+    faults: queryFaults,
+    answer: (content, requestId) => queryAnswer(action, requestId, content as { readonly [name: string]: XmlValue }),
+    error: queryError,
+    contentType: 'text/xml',
+    throttled: new AwsFault('Throttling', 'Rate exceeded'),
+    unknown: new NotPlayed('InvalidAction', `the double does not play elasticloadbalancing ${action}`),
   };
 }
 

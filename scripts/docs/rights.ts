@@ -13,6 +13,7 @@ interface Statement {
 
 /** Reasons of statements in roles other than those of functions. */
 const OTHER: Readonly<Record<string, string>> = {
+  StartServices: 'Starts the controller of services; only where `services` are turned on.',
   AskTheModel: 'Forecasts of pools, where a trained model is chosen.',
   JoinCluster: 'The instance joins the cluster, and leaves it.',
   TakeOrders: 'The ECS agent gets tasks, and drains when EC2 takes the instance back.',
@@ -136,7 +137,7 @@ pattern; \`*\` as a resource is only where AWS has no narrower one.
 
 ## Functions
 
-Each function has a log of its own. With \`traces: true\` functions of the API and of the cycle may also write to X-Ray
+\`Serve\`, and the right of others to start it, are there only where \`services\` are turned on. Each function has a log of its own. With \`traces: true\` functions of the API and of the cycle may also write to X-Ray
 (\`xray:PutTraceSegments\`, \`xray:PutTelemetryRecords\`, on \`*\`: X-Ray has no resource to name); by default none may.
 
 ${sections(functions)}

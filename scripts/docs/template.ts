@@ -1,4 +1,4 @@
-/** Resources of the deployment's template, by logical id: synthesised with defaults and without code. */
+/** Resources of the deployment's template, by logical id: synthesised with defaults, services and without code. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ export function templateResources(): Resources {
       context: object;
     };
     const app = new App({ outdir, context: { ...context, 'aws:cdk:bundling-stacks': [] } });
-    const { main } = ebbtideStacks(app, checkedDeployment({}, 'docs'));
+    const { main } = ebbtideStacks(app, checkedDeployment({ services: 'internal' }, 'docs'));
     const { template } = app.synth().getStackByName(main.stackName) as { template: { Resources: Resources } };
     return template.Resources;
   } finally {

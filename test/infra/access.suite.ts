@@ -25,6 +25,12 @@ const ANY_RESOURCE: Readonly<Record<string, readonly string[]>> = {
   ReadListPrices: ['pricing:GetProducts'],
   SeeOffers: ['ec2:DescribeInstanceTypeOfferings', 'ec2:DescribeSubnets'],
   SeeInstances: ['ec2:DescribeInstances'],
+  SeeBalancers: [
+    'elasticloadbalancing:DescribeListeners',
+    'elasticloadbalancing:DescribeTargetGroups',
+    'elasticloadbalancing:DescribeTargetHealth',
+  ],
+  SeeRequests: ['cloudwatch:GetMetricData'],
   SeeDefinitions: ['ecs:DescribeTaskDefinition'],
   FindEndpoint: ['ecs:DiscoverPollEndpoint'],
   LogInToEcr: ['ecr:GetAuthorizationToken'],
@@ -36,7 +42,7 @@ const RESERVATIONS = ['cr-0a1b2c3d4e5f60718', 'cr-0a1b2c3d4e5f60719'];
 describe('rights', () => {
   let roles: readonly Role[];
   beforeAll(() => {
-    roles = rolesOf(synthesis().main);
+    roles = rolesOf(synthesis({ services: 'internal' }).main);
   });
 
   const role = (start: string): Role => {
@@ -198,15 +204,18 @@ describe('rights', () => {
     });
   });
 
-  it('to ask another function has only the API, of the one that asks the trained model', () => {
+  it('to call another function have the API, of the one that asks the trained model, and those that start services', () => {
     const asking = roles.flatMap((r) =>
       r.statements.filter((s) => s.actions.includes('lambda:InvokeFunction')).map((s) => [r.id, s.resources] as const),
     );
-    expect(asking.filter(([id]) => id.startsWith('EbbtideFunctions'))).toEqual([
-      [
-        expect.stringMatching(/^EbbtideFunctionsApiRole/),
-        [expect.stringMatching(/EbbtideFunctionsForecast[\dA-F]{8}/)],
-      ],
+    const [forecast, serve] = ['Forecast', 'Serve'].map((name) =>
+      expect.stringMatching(`EbbtideFunctions${name}[\\dA-F]{8}`),
+    );
+    expect(asking.filter(([id]) => id.startsWith('EbbtideFunctions')).toSorted()).toEqual([
+      [expect.stringMatching(/^EbbtideFunctionsAcquireRole/), [serve]],
+      [expect.stringMatching(/^EbbtideFunctionsApiRole/), [forecast]],
+      [expect.stringMatching(/^EbbtideFunctionsApiRole/), [serve]],
+      [expect.stringMatching(/^EbbtideFunctionsSnapshotRole/), [serve]],
     ]);
   });
 
@@ -269,7 +278,7 @@ describe('rights', () => {
   it('on capacity reservations are of those that the configuration names, and none is there without', () => {
     const text = (of: readonly Role[]): string => JSON.stringify(of.map((r) => r.statements));
     expect(text(roles)).not.toMatch(/capacity-?reservation/i);
-    const reserving = rolesOf(synthesis({ reservations: RESERVATIONS }).main);
+    const reserving = rolesOf(synthesis({ reservations: RESERVATIONS, services: 'internal' }).main);
     const having = (sid: string) =>
       reserving.flatMap((r) => r.statements.filter((s) => s.sid === sid).map((s) => [r.id.slice(0, 22), s] as const));
     const [[launching, use] = [], ...others] = having('UseReservations');

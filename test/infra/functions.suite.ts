@@ -6,6 +6,15 @@ import { shown } from './policies.ts';
 import { resourceNamed, resourcesOf, synthesis } from './synthesis.ts';
 
 const FUNCTION = 'AWS::Lambda::Function';
+const SERVICES = {
+  services: 'internal',
+  servicesCertificateArn: 'arn:aws:acm:eu-central-1:123456789012:certificate/0a1b2c3d',
+} as const;
+/** Functions that are told of another one. */
+const TOLD: Readonly<Record<string, readonly string[]>> = {
+  EBB_FORECAST_FUNCTION: ['api'],
+  EBB_SERVE_FUNCTION: ['api', 'snapshot', 'acquire'],
+};
 const idOf = (name: string): string => `EbbtideFunctions${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 const propertiesOf = (template: Template, name: string): Record<string, unknown> => {
   const found = Object.entries(resourcesOf(template, FUNCTION)).find(
@@ -18,7 +27,7 @@ const propertiesOf = (template: Template, name: string): Record<string, unknown>
 describe('the functions', () => {
   let main: Template;
   beforeAll(() => {
-    ({ main } = synthesis({ settings: { solverSeconds: 2 }, preset: 'greedy', draining: true }));
+    ({ main } = synthesis({ settings: { solverSeconds: 2 }, preset: 'greedy', draining: true, ...SERVICES }));
   });
 
   it('are those of the table and no others: the CDK adds none of its own', () => {
@@ -27,6 +36,13 @@ describe('the functions', () => {
         .map((id) => id.replace(/[\dA-F]{8}$/, ''))
         .sort(),
     ).toEqual(FUNCTION_NAMES.map(idOf).sort());
+  });
+
+  it('have none for services, nor anything else of them, where those are off', () => {
+    const { main: off } = synthesis();
+    expect(Object.keys(resourcesOf(off, FUNCTION)).some((id) => id.startsWith(idOf('serve')))).toBe(false);
+    off.resourceCountIs('AWS::ElasticLoadBalancingV2::LoadBalancer', 0);
+    expect(JSON.stringify(off.toJSON())).not.toMatch(/elasticloadbalancing|EBB_LOAD_BALANCER|EBB_VPC/);
   });
 
   it.each(FUNCTION_NAMES)(
@@ -48,9 +64,9 @@ describe('the functions', () => {
   );
 
   it('are traced where that is asked for, but for those that a clock or a stream begins', () => {
-    const { main: traced } = synthesis({ traces: true });
+    const { main: traced } = synthesis({ traces: true, services: 'internal' });
     // Traces of a clock that ticks all day would cost more than the rest of an idle deployment.
-    const byClock: readonly string[] = ['acquire', 'prices', 'sweep', 'archive'];
+    const byClock: readonly string[] = ['acquire', 'prices', 'sweep', 'archive', 'serve'];
     const modes = FUNCTION_NAMES.map((name) => propertiesOf(traced, name)['TracingConfig']);
     expect(modes).toEqual(FUNCTION_NAMES.map((n) => ({ Mode: byClock.includes(n) ? 'PassThrough' : 'Active' })));
     traced.hasResourceProperties('AWS::StepFunctions::StateMachine', { TracingConfiguration: { Enabled: true } });
@@ -67,7 +83,7 @@ describe('the functions', () => {
 
   const told = FUNCTION_NAMES.filter((name) => factsOf(name).isAlone !== true);
   it('run on Intel where that was asked for', () => {
-    const { main: intel } = synthesis({ lambdaArch: 'x86_64' });
+    const { main: intel } = synthesis({ lambdaArch: 'x86_64', services: 'internal' });
     const all = Object.values(resourcesOf(intel, FUNCTION)).map((f) => f.Properties['Architectures']);
     expect(all).toEqual(FUNCTION_NAMES.map(() => ['x86_64']));
   });
@@ -81,7 +97,7 @@ describe('the functions', () => {
   it.each(told)('%s reads the environment that it is given', (name) => {
     const { Variables } = propertiesOf(main, name)['Environment'] as { Variables: Record<string, unknown> };
     const names = Object.keys(lambdaEnvironment.shape).filter(
-      (key) => key !== 'EBB_CLOCK' && (name === 'api' || key !== 'EBB_FORECAST_FUNCTION'),
+      (key) => key !== 'EBB_CLOCK' && (TOLD[key]?.includes(name) ?? true),
     );
     expect(Object.keys(Variables).sort()).toEqual(names.sort());
     const read = readEnvironment(

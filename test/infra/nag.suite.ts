@@ -13,12 +13,18 @@ const nag = (app: App): AwsSolutionsChecks => new AwsSolutionsChecks(app);
 /** Between them, every branch of the configuration that changes what is made. */
 const CASES: readonly (readonly [string, DeploymentConfigInput])[] = [
   ['the defaults', {}],
+  ['services that the internet reaches', { services: 'public' }],
   [
-    'a known region, a VPC that is there, tokens, reservations, a trial on ARM',
+    'a known region, a VPC that is there, services, tokens, reservations, a trial on ARM',
     {
       account: '123456789012',
       region: 'eu-central-1',
-      vpc: { id: 'vpc-0a1b2c3d', subnets: { 'eu-central-1a': 'subnet-0a1b2c3d' } },
+      vpc: {
+        id: 'vpc-0a1b2c3d',
+        subnets: { 'eu-central-1a': 'subnet-0a1b2c3d', 'eu-central-1b': 'subnet-0a1b2c3e' },
+      },
+      services: 'internal',
+      servicesCertificateArn: 'arn:aws:acm:eu-central-1:123456789012:certificate/0a1b2c3d',
       auth: 'jwt',
       userPoolArn: 'arn:aws:cognito-idp:eu-central-1:123456789012:userpool/eu-central-1_abc',
       alarmEmail: 'ops@example.com',

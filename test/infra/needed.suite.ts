@@ -16,6 +16,7 @@ const typesOf = (input: DeploymentConfigInput): string[] => {
 describe('the rights that preflight asks for', () => {
   it.each<[string, DeploymentConfigInput]>([
     ['the defaults', {}],
+    ['services', { services: 'internal' }],
     [
       'a VPC that is there, tokens and mail',
       {

@@ -37,6 +37,18 @@ export const NEEDS: Readonly<Record<string, readonly string[]>> = {
   SendMessage: ['sqs:SendMessage'],
   CreateSchedule: ['scheduler:CreateSchedule', 'iam:PassRole'],
   DeleteSchedule: ['scheduler:DeleteSchedule'],
+  GetMetricData: ['cloudwatch:GetMetricData'],
+  CreateTargetGroup: ['elasticloadbalancing:CreateTargetGroup', 'elasticloadbalancing:AddTags'],
+  ModifyTargetGroup: ['elasticloadbalancing:ModifyTargetGroup'],
+  ModifyTargetGroupAttributes: ['elasticloadbalancing:ModifyTargetGroupAttributes'],
+  DeleteTargetGroup: ['elasticloadbalancing:DeleteTargetGroup'],
+  DescribeTargetGroups: ['elasticloadbalancing:DescribeTargetGroups'],
+  DescribeTargetHealth: ['elasticloadbalancing:DescribeTargetHealth'],
+  RegisterTargets: ['elasticloadbalancing:RegisterTargets'],
+  DeregisterTargets: ['elasticloadbalancing:DeregisterTargets'],
+  CreateListener: ['elasticloadbalancing:CreateListener'],
+  DeleteListener: ['elasticloadbalancing:DeleteListener'],
+  DescribeListeners: ['elasticloadbalancing:DescribeListeners'],
   StartExecution: ['states:StartExecution'],
 };
 

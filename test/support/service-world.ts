@@ -155,8 +155,8 @@ export class ServiceWorld {
   }
 
   readonly #traffic: Traffic = {
-    route: async (routes) => {
-      this.routes = routes;
+    route: async (routes, kept) => {
+      this.routes = [...routes, ...this.routes.filter((r) => kept.has(r.service))];
     },
     states: async (service) => {
       const targets = this.routes.find((r) => r.service === service)?.targets ?? [];
@@ -172,6 +172,7 @@ export class ServiceWorld {
       const requests = Math.round((this.rps * (raw(toMs) - raw(fromMs))) / 1000);
       return { fromMs, toMs, requests, slow: 0, failed: 0, p50S: 0.1, p95S: 0.2, p99S: 0.3, queued: 0 };
     },
+    measuredUntil: (nowMs) => nowMs,
     address: async () => null,
     port: async (taken) => {
       let port = 20_000;

@@ -24,6 +24,7 @@ import { ARCHIVE_PREFIX } from '../../drivers/aws/store/keys.ts';
 import { placedInS3 } from '../../drivers/aws/fleet/job-files.ts';
 import { takeTime } from '../../drivers/aws/lambda/remaining.ts';
 import { trigger } from '../../drivers/aws/cycle/trigger.ts';
+import { deployedServices } from './aws-services.ts';
 
 /** Greatest age of prices and histories for an answer, wall ms. Prices are fetched every ten minutes. */
 const REFRESH_MS = 30_000;
@@ -64,6 +65,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     make: (pools) => admitter({ pools, limits: limitsOf(config), config: config.settings, history }),
   });
   const market = marketOf(prices);
+  const services = deployedServices(of, (spec) => admission()(spec, clock.now()));
   const backend: Backend = {
     store: of.store(),
     clock,
@@ -84,6 +86,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     wake: () => {
       waking ??= wakeUnlessAwaited(of, sqs);
     },
+    ...(services === null ? {} : { services: services.backend }),
     health: () => healthOf(of, prices(), startedMs),
   };
   return {
@@ -99,6 +102,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       const sent = waking;
       waking = null;
       await sent;
+      await services?.settle();
     },
   };
 }

@@ -108,6 +108,7 @@ function startRequest(state: WorkingState, effect: Of<'start'>, texts: TaskTexts
     workdir: stage.workdir,
     resources: stage.resources,
     ...(stage.image === undefined ? {} : { image: stage.image }),
+    ...(stage.port === undefined ? {} : { port: stage.port }),
     timeoutS: stage.timeoutS,
     // A replica has nothing to save: it serves to the end, and its controller drains it first.
     checkpoint: job.spec.class === 'service' ? null : stage.checkpoint,

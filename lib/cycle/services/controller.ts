@@ -23,7 +23,7 @@ import {
 import type { Admission, Job, JobSpec } from '../../domain/job.ts';
 import type { ScalingPolicy } from '../../policy/services/contracts.ts';
 import type { NewEvent, Store } from '../../ports/store.ts';
-import type { Route, Target, Traffic } from '../../ports/traffic.ts';
+import type { Period, Route, Target, Traffic } from '../../ports/traffic.ts';
 import { newJob } from '../admit/new-job.ts';
 import { sparesIn } from '../replicas/spares.ts';
 import { factsOf, liveInstances, type Facts } from './facts.ts';
@@ -43,9 +43,16 @@ export interface ControllerParts {
   /** Files and secrets of a replica's job, where tasks reach them. */
   readonly place: (spec: JobSpec, id: Job['id']) => Promise<JobSpec>;
   /** Wakes the engine. */
-  readonly wake: () => void;
+  readonly wake: () => void | Promise<void>;
   /** Told of a service whose round failed; the others go on. */
   readonly onFault: (service: string, error: unknown) => void;
+}
+
+export interface Round {
+  /** Services that are there. */
+  readonly services: number;
+  /** True while a replica begins to serve, drains, or loses its instance: the next round may have more to do. */
+  readonly isChanging: boolean;
 }
 
 /** What a round finds of a service. */
@@ -60,40 +67,41 @@ const ADMITTED: Admission = { feasible: true, notes: [] };
 
 export class Controller {
   readonly #parts: ControllerParts;
-  /** Routes of the last round: a service whose round fails keeps its own. */
-  #routes: ReadonlyMap<string, Route> = new Map();
 
   constructor(parts: ControllerParts) {
     this.#parts = parts;
   }
 
-  /** One round over all services. Returns their number. O(services x replicas). */
-  async round(): Promise<number> {
+  /** One round over all services. O(services x replicas). */
+  async round(): Promise<Round> {
     const { store, traffic, onFault } = this.#parts;
     const services = await store.services();
     const instances = services.length === 0 ? new Map() : await liveInstances(store);
     const spares = services.length === 0 ? new Map<string, number>() : await sparesIn(store);
-    const routes = new Map<string, Route>();
+    const routes: Route[] = [];
+    // A service whose round fails, or which another has changed meanwhile, keeps its route.
+    const kept = new Set<string>();
+    let isChanging = false;
     for (const service of services) {
-      const last = this.#routes.get(service.name);
-      if (last !== undefined) routes.set(service.name, last);
       try {
         const facts = await factsOf(service, { store, traffic, instances });
         const next = await this.#decided(service, { facts, spare: spares.get(service.name) ?? 0 });
-        if (next === 'lost') continue;
-        if (next === 'gone') {
-          routes.delete(service.name);
+        if (next === 'gone') continue;
+        if (next === 'lost') {
+          kept.add(service.name);
+          isChanging = true;
           continue;
         }
         await this.#act(next, facts);
-        routes.set(service.name, routeOf(next, facts));
+        routes.push(routeOf(next, facts));
+        isChanging ||= isUnsettled(next, facts);
       } catch (error) {
+        kept.add(service.name);
         onFault(service.name, error);
       }
     }
-    this.#routes = routes;
-    await traffic.route([...routes.values()]);
-    return services.length;
+    await traffic.route(routes, kept);
+    return { services: services.length, isChanging };
   }
 
   /** The service as it is recorded now. gone: it is deleted. lost: another has recorded something else meanwhile. */
@@ -130,15 +138,26 @@ export class Controller {
     const { traffic, speed } = this.#parts;
     const { load } = service;
     if (service.isDeleting) return { service, notes: NO_NOTES };
-    const dueMs = plus(load.endMs, load.periodS);
-    if (!gte(nowMs, dueMs)) return this.#wanted(service, spare);
-    const period = { fromMs: load.endMs, toMs: nowMs };
-    const found = await traffic.measures(service.name, period);
+    const endMs = traffic.measuredUntil(nowMs);
+    if (!gte(endMs, plus(load.endMs, load.periodS))) return this.#wanted(service, spare);
+    const period = { fromMs: load.endMs, toMs: endMs };
+    const found = await this.#measures(service, period);
     const replicas = [...facts.values()].filter((f) => f.health === 'healthy').length;
-    const wallS = secondsBetween(period.fromMs, nowMs) / speed;
+    const wallS = secondsBetween(period.fromMs, endMs) / speed;
     const { spec } = specOf(service);
-    const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs: nowMs };
+    const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs };
     return this.#wanted({ ...service, load: withPeriod(load, measured, spec) }, spare);
+  }
+
+  /** Null also where the metrics cannot be had: replicas are followed and replaced all the same. */
+  async #measures({ name }: Service, period: Period): ReturnType<Traffic['measures']> {
+    const { traffic, onFault } = this.#parts;
+    try {
+      return await traffic.measures(name, period);
+    } catch (error) {
+      onFault(name, error);
+      return null;
+    }
   }
 
   #wanted(service: Service, spare: number): { service: Service; notes: readonly Note[] } {
@@ -193,7 +212,7 @@ export class Controller {
         isAwaited = true;
       }
     }
-    if (isAwaited) wake();
+    if (isAwaited) await wake();
   }
 
   async #submit(service: Service, replica: Replica): Promise<void> {
@@ -214,7 +233,11 @@ function replicaJob({ name }: Service, replica: Replica, { spec, number }: Revis
     ...job,
     name: `${name}-${replica.number}`,
     labels: { ...job.labels, [SERVICE_LABEL]: name, [REVISION_LABEL]: String(number) },
-    stages: job.stages.map((stage) => ({ ...stage, env: { ...stage.env, PORT: String(replica.port) } })),
+    stages: job.stages.map((stage) => ({
+      ...stage,
+      env: { ...stage.env, PORT: String(replica.port) },
+      port: replica.port,
+    })),
   };
 }
 
@@ -223,12 +246,21 @@ function routeOf(service: Service, facts: Facts): Route {
   const { spec } = specOf(service);
   const targets = service.replicas.flatMap(({ number, port, phase }): Target[] => {
     const fact = facts.get(number);
-    if (fact?.job !== 'running' || fact.instance === null || phase === 'stopping') return [];
-    return [{ replica: number, instance: fact.instance, port, mode: phase === 'draining' ? 'drain' : 'serve' }];
+    if (fact?.job !== 'running' || fact.instance === null || fact.attempt === null || phase === 'stopping') return [];
+    const { instance, attempt } = fact;
+    return [{ replica: number, instance, attempt, port, mode: phase === 'draining' ? 'drain' : 'serve' }];
   });
   const { target, health, concurrency, drainS, port } = spec;
   return { service: service.name, target, health, concurrency, drainS, port, targets };
 }
+
+/** True if a replica is about to change without an event that tells of it. */
+const isUnsettled = ({ replicas }: Service, facts: Facts): boolean =>
+  replicas.some(({ number, phase }) => {
+    const fact = facts.get(number);
+    if (fact?.job !== 'running' || phase === 'stopping') return false;
+    return phase !== 'healthy' || fact.goneMs !== null;
+  });
 
 const eventOf = ({ name, replicas }: Service, { type, text, replica }: Note, atMs: EpochMs): NewEvent => ({
   atMs,

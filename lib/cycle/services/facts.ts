@@ -1,11 +1,11 @@
 /** Facts about each replica of a service: the state of its job, its instance, and its health by the load balancer. */
-import type { InstanceId } from '../../kernel/ids.ts';
+import type { AttemptId, InstanceId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import { isLive, type Instance } from '../../domain/instance.ts';
 import { isOver, type Attempt, type Job } from '../../domain/job.ts';
 import type { Service } from '../../domain/service.ts';
 import type { Store } from '../../ports/store.ts';
-import type { TargetState, Traffic } from '../../ports/traffic.ts';
+import type { Located, TargetState, Traffic } from '../../ports/traffic.ts';
 
 export interface ReplicaFacts {
   /** absent: not submitted yet. waiting: for capacity, or for its process to begin. */
@@ -15,6 +15,8 @@ export interface ReplicaFacts {
   /** Start of its process; null while it waits. */
   readonly startedMs: EpochMs | null;
   readonly instance: InstanceId | null;
+  /** The attempt that runs; null while it waits. */
+  readonly attempt: AttemptId | null;
   /** Time at which its instance is lost; null: it stays. */
   readonly goneMs: EpochMs | null;
   readonly health: TargetState['health'];
@@ -44,26 +46,40 @@ export interface FactsFrom {
 
 /** O(replicas), each with one question for its job and one for its attempts. */
 export async function factsOf(service: Service, { store, traffic, instances }: FactsFrom): Promise<Facts> {
-  const states = await traffic.states(service.name);
   const facts = new Map<number, ReplicaFacts>();
   for (const { number, job } of service.replicas) {
     const stored = await store.job(job);
     const attempts = stored === null ? [] : await store.attempts(job);
-    const fact = factOf({ job: stored, attempts, instances, state: states.get(number) ?? null });
+    const fact = factOf({ job: stored, attempts, instances });
     const headline = fact.job === 'waiting' ? ((await store.explanation(job))?.headline ?? null) : null;
     facts.set(number, headline === null ? fact : { ...fact, why: headline });
   }
-  return facts;
+  return withHealth(facts, await traffic.states(service.name, located(facts)));
 }
+
+/** Replicas whose process runs. */
+const located = (facts: Facts): readonly Located[] =>
+  [...facts].flatMap(([replica, { instance, attempt }]) =>
+    instance === null || attempt === null ? [] : [{ replica, instance, attempt }],
+  );
+
+const withHealth = (facts: Facts, states: ReadonlyMap<number, TargetState>): Facts =>
+  new Map(
+    [...facts].map(([number, fact]) => {
+      const state = fact.job === 'running' ? states.get(number) : undefined;
+      if (state === undefined) return [number, fact];
+      const { health, detail: healthDetail, inFlight } = state;
+      return [number, { ...fact, health, healthDetail, inFlight }];
+    }),
+  );
 
 function factOf(of: {
   readonly job: Job | null;
   readonly attempts: readonly Attempt[];
   readonly instances: ReadonlyMap<InstanceId, Instance>;
-  readonly state: TargetState | null;
 }): ReplicaFacts {
-  const { job, attempts, instances, state } = of;
-  const nothing = { startedMs: null, instance: null, goneMs: null, inFlight: 0 };
+  const { job, attempts, instances } = of;
+  const nothing = { startedMs: null, instance: null, attempt: null, goneMs: null, inFlight: 0 };
   const unknown = { health: 'unknown', healthDetail: null } as const;
   if (job === null) return { ...nothing, ...unknown, job: 'absent', why: null };
   const last = attempts.at(-1);
@@ -73,16 +89,9 @@ function factOf(of: {
     return { ...nothing, ...unknown, job: 'waiting', why: waitsFor(job, last) };
   }
   const instance = instances.get(live.instance);
-  return {
-    job: 'running',
-    why: null,
-    startedMs: live.startedMs,
-    instance: live.instance,
-    goneMs: goneMsOf(instance, live),
-    health: state?.health ?? 'unknown',
-    healthDetail: state?.detail ?? null,
-    inFlight: state?.inFlight ?? 0,
-  };
+  const { startedMs } = live;
+  const place = { instance: live.instance, attempt: live.id, goneMs: goneMsOf(instance, live) };
+  return { ...nothing, ...unknown, ...place, job: 'running', why: null, startedMs };
 }
 
 /** An instance that is not known any more, or that is given back, is as good as lost. */

@@ -27,6 +27,16 @@ const container = z.looseObject({
   logConfiguration: z
     .looseObject({ logDriver: z.string(), options: z.record(z.string(), z.string()).default({}) })
     .optional(),
+  portMappings: z
+    .array(
+      z.strictObject({
+        containerPort: z.number().int().min(1).max(65_535),
+        hostPort: z.literal(0, 'the double chooses host ports itself').default(0),
+        protocol: z.literal('tcp').default('tcp'),
+      }),
+    )
+    .max(1, 'the double maps one port')
+    .default([]),
   resourceRequirements: z.array(z.strictObject({ type: z.string(), value: z.string() })).default([]),
 });
 export type ContainerDefinition = z.infer<typeof container>;

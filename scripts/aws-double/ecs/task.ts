@@ -39,6 +39,8 @@ export interface Task {
   readonly group: string;
   readonly createdMs: number;
   readonly tags: Map<string, string>;
+  /** Port of the instance that leads to the container's; null: none does. */
+  readonly hostPort: HostPort | null;
   /** Null: CloudWatch shows no output. */
   readonly log: { readonly group: string; readonly stream: string } | null;
   lastStatus: 'PENDING' | 'RUNNING' | 'STOPPED';
@@ -51,6 +53,15 @@ export interface Task {
   stopAsked: string | null;
   killedForMemory: boolean;
   end: TaskEnd | null;
+}
+
+/**
+ * Containers have no network of their own here, but the machine's. So a program listens at the host's port, which its
+ * variable PORT tells in place of the container's.
+ */
+export interface HostPort {
+  readonly containerPort: number;
+  readonly hostPort: number;
 }
 
 export const takeOf = (definition: TaskDefinition, override: ContainerOverride | null): Take => {
@@ -85,7 +96,15 @@ export type Images = Readonly<
 export function commandLine(
   definition: ContainerDefinition,
   override: ContainerOverride | null,
-  { images, fromFiles }: { readonly images: Images; readonly fromFiles: readonly (readonly [string, string])[] },
+  {
+    images,
+    fromFiles,
+    hostPort,
+  }: {
+    readonly images: Images;
+    readonly fromFiles: readonly (readonly [string, string])[];
+    readonly hostPort: HostPort | null;
+  },
 ): readonly string[] {
   const image = images[definition.image] ?? {};
   const entry = definition.entryPoint ?? image.entryPoint ?? [];
@@ -102,6 +121,7 @@ export function commandLine(
       value,
     ]),
   ]);
+  if (hostPort !== null && environment.has('PORT')) environment.set('PORT', String(hostPort.hostPort));
   const [own, others] = [true, false].map((is) => [...environment].filter(([, value]) => OWN_PATH.test(value) === is));
   const assignments = (others ?? []).map(([name, value]) => `${name}=${value}`);
   const paths = (own ?? []).map(([name, value]) => `"${name}=$EBB_SCRATCH_DIR/container${value}"`).join(' ');
@@ -154,6 +174,10 @@ export function taskShown(task: Task, withTags: boolean) {
         reason: end?.reason ?? undefined,
         cpu: String(task.take.cpu),
         memory: String(task.take.memoryMiB),
+        networkBindings:
+          task.hostPort === null || task.lastStatus === 'PENDING'
+            ? []
+            : [{ bindIP: '0.0.0.0', ...task.hostPort, protocol: 'tcp' }],
         networkInterfaces: [],
       },
     ],

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import type { z } from 'zod';
 import { attemptId, effectKey } from '../../../lib/kernel/ids.ts';
 import { mib, milliCpu } from '../../../lib/kernel/units.ts';
@@ -23,6 +25,7 @@ import {
   takeOf,
   taskShown,
   type ContainerOverride,
+  type HostPort,
   type Images,
   type Task,
   type TaskEnd,
@@ -207,7 +210,8 @@ export class Tasks {
     const take = takeOf(definition, override);
     const lacking = this.#instances.lacks(instance, take);
     if (lacking !== null) return fails(`RESOURCE:${lacking}`);
-    const task = this.#newTask(instance, definition, { asked, override });
+    const hostPort = await hostPortOf(definition);
+    const task = this.#newTask(instance, definition, { asked, override, hostPort });
     const unpullable = matchesAny(this.#place.knobs.now.unpullableImages, definition.container.image);
     const unable = unpullable ? cannotPull(definition.container.image) : 'value' in fromFiles ? null : fromFiles;
     if (unable === null && 'value' in fromFiles) {
@@ -241,9 +245,13 @@ export class Tasks {
   #newTask(
     on: ContainerInstance,
     definition: TaskDefinition,
-    of: { readonly asked: Startable; readonly override: ContainerOverride | null },
+    of: {
+      readonly asked: Startable;
+      readonly override: ContainerOverride | null;
+      readonly hostPort: HostPort | null;
+    },
   ): Task {
-    const { asked, override } = of;
+    const { asked, override, hostPort } = of;
     const id = hexOf(`task/${on.id}/${this.#byId.size}`, 32);
     const { container } = definition;
     const inherited = asked.propagateTags === 'TASK_DEFINITION' ? definition.tags : [];
@@ -258,6 +266,7 @@ export class Tasks {
       group: asked.group ?? `family:${definition.family}`,
       createdMs: nowMs(this.#place),
       tags: new Map([...inherited, ...asked.tags].map(({ key, value }) => [key, value])),
+      hostPort,
       log: this.#logs.streamFor(container, id),
       lastStatus: 'PENDING',
       desiredStatus: 'RUNNING',
@@ -281,7 +290,11 @@ export class Tasks {
       key: effectKey(`start/${task.id}`),
       attempt: attemptId(task.id),
       instance: task.on.host.id,
-      command: commandLine(task.definition.container, task.override, { images: this.#images, fromFiles }),
+      command: commandLine(task.definition.container, task.override, {
+        images: this.#images,
+        fromFiles,
+        hostPort: task.hostPort,
+      }),
       env: {},
       workdir: this.#place.fleetDir,
       inputs: [],
@@ -451,6 +464,18 @@ export class Tasks {
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer);
   }
+}
+
+/** A free port of this machine for the container's. */
+async function hostPortOf({ container: { portMappings } }: TaskDefinition): Promise<HostPort | null> {
+  const [mapping] = portMappings;
+  if (mapping === undefined) return null;
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return { containerPort: mapping.containerPort, hostPort: port };
 }
 
 const shownAll = ({ tasks, failures }: Started): object => ({

@@ -410,7 +410,7 @@ describeOnLocalStack(
           {
             name: 'long',
             tasks: 2,
-            command: [process.execPath, `${import.meta.dirname}/saving-task.mjs`, '360'],
+            command: [process.execPath, `${import.meta.dirname}/saving-task.mjs`, String(360 * SLOWER)],
             resources: { cpu: 0.9, memory: '128MiB' },
             checkpoint: { signal: 'SIGUSR1', grace: '1s' },
           },

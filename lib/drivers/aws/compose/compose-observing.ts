@@ -17,7 +17,7 @@ export function composeObserving(): Observing {
   const of = processParts();
   const { EBB_CONFIG: config } = of.environment;
   return {
-    observe: (events) => observeEvents(of.fleet(), events),
+    observe: (events) => observeEvents(of.fleet(), events, of.serviceWake() !== null),
     sweep: (tickMs) => sweep(sweepParts(of, tickMs, config.settings.startDelayMaxS * START_PATIENCE)),
     fetchPrices: (asked) => pricesWhenDue(of, asked),
     wake: () => of.wake().wake(),
@@ -51,12 +51,16 @@ const FORESEEN: ReadonlySet<Observation['kind']> = new Set([
   'attempt-started',
   'attempt-checkpointed',
 ]);
+/** The same where there are services: a replica that has started is to get requests. */
+const FORESEEN_WITH_SERVICES: ReadonlySet<Observation['kind']> = new Set(['instance-launched', 'attempt-checkpointed']);
 
-/** Applies events; those of one instance together. */
+/** Applies events; those of one instance together. `hasServices`: the deployment may have replicas. */
 export async function observeEvents(
   { watch, inbox }: Pick<ReturnType<Parts['fleet']>, 'watch' | 'inbox'>,
   events: readonly FleetEvent[],
+  hasServices = false,
 ): Promise<Observed> {
+  const foreseen = hasServices ? FORESEEN_WITH_SERVICES : FORESEEN;
   const told = events.flatMap((event, at) => {
     const notice = noticeOf(event);
     return notice === null ? [] : [{ at, notice }];
@@ -65,7 +69,7 @@ export async function observeEvents(
   let isDue = false;
   const stop = inbox.onNews((news) => {
     isNews = true;
-    isDue ||= news.some((o) => !FORESEEN.has(o.kind));
+    isDue ||= news.some((o) => !foreseen.has(o.kind));
   });
   try {
     const failed = await watch.notices(told.map((t) => t.notice));

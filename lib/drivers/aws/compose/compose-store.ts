@@ -17,7 +17,10 @@ import { remainingMs } from '../lambda/remaining.ts';
 import { Blobs } from '../store/blobs.ts';
 import { DynamoStore } from '../store/dynamo-store.ts';
 import { Table } from '../store/dynamo-table.ts';
+import { startServe } from '../cycle/start-serve.ts';
 import { Wake } from '../cycle/wake.ts';
+import { SERVICE_WAKE } from '../store/keys.ts';
+import { ServiceAddresses } from '../traffic/service-addresses.ts';
 import { DEFAULT_RETENTION } from '../../stores/retention.ts';
 
 /** Tries of one call. With the SDK's pauses they take about ten seconds, less than any time-out here. */
@@ -36,6 +39,10 @@ export interface StoreParts {
   readonly store: () => DynamoStore;
   readonly market: () => AwsMarket;
   readonly wake: () => Wake;
+  /** Starts of the controller of services. Null: the deployment has no services. */
+  readonly serviceWake: () => Wake | null;
+  /** Addresses of services; null: the deployment has none. */
+  readonly addresses: () => ServiceAddresses | null;
   readonly clock: Clock;
   /** Instance types and zones that may be bought. */
   readonly types: readonly string[];
@@ -92,10 +99,27 @@ export function storePartsOf(environment: Environment): StoreParts {
         }),
     ),
     wake: once(() => new Wake({ table: table(), nowMs: wallMs, random: uniform, start: startCycle })),
+    ...servicesOf(environment, table),
     clock,
     types,
     zones,
     tokens: { deployment },
+  };
+}
+
+/** Longer than a round of the controller of services, ms. */
+const SERVICES_STALE_MS = 2 * 60_000;
+
+function servicesOf(environment: Environment, table: () => Table): Pick<StoreParts, 'serviceWake' | 'addresses'> {
+  const { EBB_REGION: region, EBB_CONFIG: config, EBB_LOAD_BALANCER_DNS: dns, EBB_CERTIFICATE } = environment;
+  const { EBB_SERVE_FUNCTION } = environment;
+  if (dns === undefined) return { serviceWake: () => null, addresses: () => null };
+  const start = (execution: string): Promise<void> => startServe({ ...CLIENT, region }, EBB_SERVE_FUNCTION, execution);
+  const of = { key: SERVICE_WAKE, staleMs: SERVICES_STALE_MS, nowMs: wallMs, random: uniform, start };
+  const isSecure = EBB_CERTIFICATE !== undefined;
+  return {
+    serviceWake: once(() => new Wake({ ...of, table: table() })),
+    addresses: once(() => new ServiceAddresses({ table: table(), stack: config.name, dns, isSecure })),
   };
 }
 

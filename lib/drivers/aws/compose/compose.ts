@@ -129,8 +129,10 @@ export function composeDeployment(): Deployment {
   const of = processParts();
   const { EBB_CONFIG: config, EBB_CLOCK: anchor } = of.environment;
   const windowEnds = of.windowEnds();
+  const serviceWake = of.serviceWake();
   return {
     ...(windowEnds === null ? {} : { windowEnds }),
+    ...(serviceWake === null ? {} : { serviceWake }),
     get store() {
       return of.store();
     },

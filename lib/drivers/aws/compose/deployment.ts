@@ -35,6 +35,8 @@ export interface Deployment {
   readonly limits: Limits;
   readonly draining: boolean;
   readonly wake: Wake;
+  /** Starts the controller of services. Absent: the deployment has no services. */
+  readonly serviceWake?: Pick<Wake, 'wake' | 'wakeIfDue'>;
   readonly memory: ObservationMemory;
   /** One-off schedules. Absent: only the clock wakes the cycle. */
   readonly windowEnds?: Pick<WindowEnds, 'keep'>;

@@ -89,6 +89,11 @@ export const lambdaEnvironment = z.strictObject({
   EBB_FORECAST_FUNCTION: name
     .optional()
     .describe('Name of the function that asks the trained model, where one is chosen.'),
+  EBB_LOAD_BALANCER: name.optional().describe('ARN of the load balancer of services; absent: there are none.'),
+  EBB_LOAD_BALANCER_DNS: name.optional().describe('DNS name of that load balancer.'),
+  EBB_VPC: name.optional().describe('Id of the VPC of instances, for target groups of services.'),
+  EBB_CERTIFICATE: name.optional().describe('ARN of the certificate of services; absent: they speak HTTP.'),
+  EBB_SERVE_FUNCTION: name.optional().describe('Name of the function that runs services, for those that start it.'),
   EBB_CLOCK: fromJson.pipe(clockAnchor).optional().describe('JSON of a clock anchor; absent: the wall clock.'),
   EBB_VERSION: name.default('0.0.0').describe('The version that was deployed.'),
   EBB_CODE: name

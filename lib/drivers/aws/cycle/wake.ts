@@ -1,6 +1,7 @@
 /**
- * Start of cycles, one at a time. Triggers (a submission, an interruption, the clock) increment `wanted`. The first of
- * them starts an execution of the state machine. Its next round serves triggers that come while it runs.
+ * Start of cycles, one at a time; also of the controller of services (lambdas/serve), under a key of its own. Triggers
+ * (a submission, an interruption, the clock) increment `wanted`. The first of them starts an execution of the state
+ * machine. Its next round serves triggers that come while it runs.
  *
  * The item WAKE has these attributes:
  * - `wanted`: triggers so far. `served`: triggers that the last finished round had seen.
@@ -19,7 +20,7 @@
 import { randomText, timeOrderedText } from '../../../kernel/ids.ts';
 import type { Uniform } from '../../../kernel/random.ts';
 import { flag, flagOf, number, numberOf, text, textAt, type Item } from '../store/codec.ts';
-import { WAKE } from '../store/keys.ts';
+import { WAKE, type Key } from '../store/keys.ts';
 import type { Condition, Table } from '../store/dynamo-table.ts';
 import { epochMs } from '../../../kernel/units.ts';
 
@@ -27,6 +28,10 @@ import { epochMs } from '../../../kernel/units.ts';
 const STALE_MS = 5 * 60_000;
 
 export interface WakeParts {
+  /** Its item; absent: that of the scheduling cycle. */
+  readonly key?: Key;
+  /** Time without a round after which an execution is taken for dead, ms; absent: that of the scheduling cycle. */
+  readonly staleMs?: number;
   readonly table: Pick<Table, 'add' | 'get' | 'write'>;
   /** Wall time of this process. Nothing that others rely on depends on it. */
   readonly nowMs: () => number;
@@ -37,20 +42,24 @@ export interface WakeParts {
 
 export class Wake {
   readonly #parts: WakeParts;
+  readonly #key: Key;
+  readonly #staleMs: number;
 
   constructor(parts: WakeParts) {
     this.#parts = parts;
+    this.#key = parts.key ?? WAKE;
+    this.#staleMs = parts.staleMs ?? STALE_MS;
   }
 
   /** Counts a trigger, and starts an execution if none runs. Throws if either fails: call it again. */
   async wake(): Promise<'started' | 'coalesced'> {
-    const item = await this.#parts.table.add(WAKE, 'wanted', 1, { awaited: flag(true) });
+    const item = await this.#parts.table.add(this.#key, 'wanted', 1, { awaited: flag(true) });
     return this.#startUnlessRunning(item);
   }
 
   /** Counts a trigger without starting anything; the next tick does. For callers without the right to start. */
   async want(): Promise<void> {
-    await this.#parts.table.add(WAKE, 'wanted', 1);
+    await this.#parts.table.add(this.#key, 'wanted', 1);
   }
 
   /**
@@ -59,7 +68,7 @@ export class Wake {
    * If the trigger's sender dies, its message comes again or the clock finds it unserved, as for any trigger.
    */
   async isAwaited(): Promise<boolean> {
-    return flagOf((await this.#parts.table.get(WAKE)) ?? {}, 'awaited');
+    return flagOf((await this.#parts.table.get(this.#key)) ?? {}, 'awaited');
   }
 
   /**
@@ -67,10 +76,10 @@ export class Wake {
    * died. One read if there is nothing to do. `tickMs`: time of the tick.
    */
   async wakeIfDue(tickMs: number): Promise<'started' | 'revived' | 'coalesced' | 'idle'> {
-    const item = await this.#parts.table.get(WAKE);
+    const item = await this.#parts.table.get(this.#key);
     if (item === undefined) return 'idle';
     if (textAt(item, 'running') !== '') {
-      if (!(await this.#isSeenFor(item, STALE_MS, tickMs))) return 'idle';
+      if (!(await this.#isSeenFor(item, this.#staleMs, tickMs))) return 'idle';
       const answer = await this.#take(item);
       return answer === 'started' ? 'revived' : answer;
     }
@@ -92,7 +101,7 @@ export class Wake {
     if (item['watchedMs'] !== undefined && textAt(item, 'watched') === beat) return tickMs - watchedMs > forMs;
     await this.#parts.table.write(
       {
-        key: WAKE,
+        key: this.#key,
         // Maximum: a late tick must not make this beat look older than it is.
         set: { watched: text(beat), watchedMs: number(Math.max(tickMs, watchedMs)) },
         condition: stillAt(beat),
@@ -104,7 +113,7 @@ export class Wake {
 
   /** True if nothing runs, is wanted or is due: the last cycle found nothing left to do. */
   async isIdle(): Promise<boolean> {
-    const item = await this.#parts.table.get(WAKE);
+    const item = await this.#parts.table.get(this.#key);
     if (item === undefined) return true;
     const isWanted = numberOf(item, 'wanted') > numberOf(item, 'served');
     return textAt(item, 'running') === '' && item['dueMs'] === undefined && !isWanted;
@@ -112,16 +121,16 @@ export class Wake {
 
   /** True if a cycle died or is overdue. For reports only. */
   async isLate(): Promise<boolean> {
-    const item = await this.#parts.table.get(WAKE);
+    const item = await this.#parts.table.get(this.#key);
     if (item === undefined) return false;
     const since = textAt(item, 'running') === '' ? 'dueMs' : 'beatMs';
-    return item[since] !== undefined && this.#parts.nowMs() - numberOf(item, since) > STALE_MS;
+    return item[since] !== undefined && this.#parts.nowMs() - numberOf(item, since) > this.#staleMs;
   }
 
   /** Start of a round. Null if another execution has taken over; else the number that `end` needs. */
   async begin(execution: string): Promise<number | null> {
     const { status, item } = await this.#parts.table.write({
-      key: WAKE,
+      key: this.#key,
       set: { running: text(execution), beat: this.#beat(), beatMs: number(this.#parts.nowMs()) },
       remove: ['awaited'],
       condition: {
@@ -140,7 +149,7 @@ export class Wake {
     const inMs = dueInMs === null ? null : Math.max(0, Math.ceil(dueInMs));
     const due = inMs === null ? {} : { dueMs: number(this.#parts.nowMs() + inMs), dueInMs: number(inMs) };
     const { status, item } = await this.#parts.table.write({
-      key: WAKE,
+      key: this.#key,
       set: { served: number(seen), beat: this.#beat(), ...due },
       remove: ['running', 'beatMs', ...(inMs === null ? ['dueMs', 'dueInMs'] : [])],
       condition: {
@@ -162,7 +171,7 @@ export class Wake {
 
   /** Replaces a long-running execution by a new one. */
   async handOver(execution: string): Promise<void> {
-    const item = await this.#parts.table.get(WAKE);
+    const item = await this.#parts.table.get(this.#key);
     if (textAt(item, 'running') === execution) await this.#take(item ?? {});
   }
 
@@ -180,7 +189,7 @@ export class Wake {
     const before = textAt(item, 'running');
     const execution = `c-${timeOrderedText(epochMs(this.#parts.nowMs()), this.#parts.random)}`;
     const { status } = await this.#parts.table.write({
-      key: WAKE,
+      key: this.#key,
       set: { running: text(execution), beat: this.#beat(), beatMs: number(this.#parts.nowMs()) },
       condition: before === '' ? { expression: 'attribute_not_exists(running)' } : stillAt(textAt(item, 'beat')),
     });
@@ -201,7 +210,7 @@ export class Wake {
 
   #free(execution: string): Promise<{ readonly status: 'done' | 'refused' }> {
     return this.#parts.table.write({
-      key: WAKE,
+      key: this.#key,
       // Free place: the next trigger tries again.
       remove: ['running', 'beatMs', 'awaited'],
       condition: { expression: 'running = :execution', values: { ':execution': text(execution) } },

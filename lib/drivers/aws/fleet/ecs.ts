@@ -148,17 +148,20 @@ export class Ecs {
   }
 
   /**
-   * Task definition per image, entrypoint and set of secrets, since overrides cannot hold `secrets`. Registered when
+   * Task definition per image, entrypoint, set of secrets and port, since overrides hold none of them. Registered when
    * first needed. Two parallel registrations give two equal revisions.
    */
   async #definition(order: StartRequest): Promise<string> {
     const image = order.image ?? this.#options.image;
     const { logGroup, region, executionRole, taskRole, stack } = this.#options;
     const secrets = secretsOf(order.secrets ?? {}, this.#options);
-    const ofSecrets = secrets.length === 0 ? [] : [JSON.stringify(secrets)];
+    const parts = [
+      ...(secrets.length === 0 ? [] : [JSON.stringify(secrets)]),
+      ...(order.port === undefined ? [] : [`port ${order.port}`]),
+    ];
     const wanted: RegisterTaskDefinitionCommandInput = {
       // `_` occurs in no deployment's name, so no deployment has rights over another's definitions.
-      family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole, ...ofSecrets).slice(0, 16)}`,
+      family: `${stack}_${tokenOf(image, ...ENTRY_POINT, logGroup, executionRole, taskRole, ...parts).slice(0, 16)}`,
       requiresCompatibilities: ['EC2'],
       networkMode: 'bridge',
       executionRoleArn: executionRole,
@@ -172,6 +175,8 @@ export class Ecs {
           command: ['true'],
           memory: 128,
           ...(secrets.length === 0 ? {} : { secrets }),
+          // Host port 0: ECS chooses a free one of the instance ("dynamic port mapping").
+          ...(order.port === undefined ? {} : { portMappings: [{ containerPort: order.port, hostPort: 0 }] }),
           stopTimeout: STOP_TIMEOUT_S,
           logConfiguration: {
             logDriver: 'awslogs',

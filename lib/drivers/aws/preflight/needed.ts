@@ -61,19 +61,30 @@ const NEW_VPC: Needs = {
 const TOKENS: Needs = { 'AWS::ApiGateway::Authorizer': ['apigateway:POST'] };
 const MAIL: Needs = { 'AWS::SNS::Subscription': ['sns:Subscribe'] };
 
+const SERVICES: Needs = {
+  'AWS::EC2::SecurityGroupEgress': ['ec2:AuthorizeSecurityGroupEgress'],
+  'AWS::EC2::SecurityGroupIngress': ['ec2:AuthorizeSecurityGroupIngress'],
+  'AWS::ElasticLoadBalancingV2::LoadBalancer': [
+    'elasticloadbalancing:CreateLoadBalancer',
+    'iam:CreateServiceLinkedRole',
+  ],
+};
+
 /** Settings that decide which resources are made. */
 export interface Made {
   readonly vpc: unknown;
   readonly auth: 'iam' | 'jwt';
   readonly alarmEmail?: string | undefined;
+  readonly services: 'off' | 'internal' | 'public';
 }
 
 /** Actions by resource type. */
-export const neededBy = ({ vpc, auth, alarmEmail }: Made): Needs => ({
+export const neededBy = ({ vpc, auth, alarmEmail, services }: Made): Needs => ({
   ...ALWAYS,
   ...(vpc === 'new' ? NEW_VPC : {}),
   ...(auth === 'jwt' ? TOKENS : {}),
   ...(alarmEmail === undefined ? {} : MAIL),
+  ...(services === 'off' ? {} : SERVICES),
 });
 
 /** Actions of `cdk bootstrap` with the caller's rights ("Permissions needed to bootstrap", AWS CDK developer guide). */

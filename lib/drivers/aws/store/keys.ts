@@ -106,6 +106,8 @@ export const memoryPrefix = (prefix: string): string => {
 /** Services, by name. */
 export const SERVICES = 'SERVICES';
 export const serviceKey = (name: string): Key => ({ pk: SERVICES, sk: name });
+/** Port of a service at the load balancer, by target group (traffic/service-addresses.ts). */
+export const trafficKey = (group: string): Key => ({ pk: 'TRAFFIC', sk: group });
 
 /** Fleet's record of an instance, by our id and by EC2's; orders of attempts; news (fleet/inbox.ts). */
 export const fleetKey = (instance: string): Key => ({ pk: `I#${instance}`, sk: 'FLEET' });
@@ -118,6 +120,8 @@ export const newsKey = (instance: string): Key => ({ pk: NEWS, sk: `I#${instance
 
 /** State of the cycle's executions (wake.ts), and of one-off schedules (window-ends.ts). */
 export const WAKE: Key = { pk: 'WAKE', sk: 'WAKE' };
+/** The same of the controller of services (lambdas/serve). */
+export const SERVICE_WAKE: Key = { pk: 'WAKE', sk: 'SERVICES' };
 export const WINDOWS: Key = { pk: 'WINDOWS', sk: 'WINDOWS' };
 /** Spending of a day, `2026-01-31` (spent.ts). */
 export const spentKey = (day: string): Key => ({ pk: 'SPENT', sk: day });

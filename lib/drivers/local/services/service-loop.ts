@@ -53,7 +53,7 @@ export class ServiceLoop {
   async #round(): Promise<boolean> {
     this.#isWoken = false;
     try {
-      return (await this.#controller.round()) === 0;
+      return (await this.#controller.round()).services === 0;
     } catch (error) {
       this.#onFault(error);
       return false;

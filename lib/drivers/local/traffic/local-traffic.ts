@@ -7,9 +7,12 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { EbbError } from '../../../kernel/errors.ts';
+import type { EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
 import type { Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import type { CallName, FromTraffic, TrafficCalls } from './traffic-messages.ts';
+
+const NONE: ReadonlySet<string> = new Set();
 
 interface Awaiting {
   readonly resolve: (answer: never) => void;
@@ -21,9 +24,9 @@ export class LocalTraffic implements Traffic {
   #calls = 0;
   readonly #open = new Map<number, Awaiting>();
 
-  async route(routes: readonly Route[]): Promise<void> {
+  async route(routes: readonly Route[], kept: ReadonlySet<string> = NONE): Promise<void> {
     if (routes.length === 0 && this.#worker === null) return;
-    await this.#call('route', routes);
+    await this.#call('route', { routes, kept: [...kept] });
   }
 
   async states(service: string): Promise<ReadonlyMap<number, TargetState>> {
@@ -34,6 +37,10 @@ export class LocalTraffic implements Traffic {
   async measures(service: string, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
     const taken = this.#worker === null ? null : await this.#call('take', service);
     return taken === null ? null : { fromMs, toMs, ...taken };
+  }
+
+  measuredUntil(nowMs: EpochMs): EpochMs {
+    return nowMs;
   }
 
   async address(service: string): Promise<string | null> {

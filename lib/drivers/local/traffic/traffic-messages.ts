@@ -4,7 +4,10 @@ import type { Route, TargetState } from '../../../ports/traffic.ts';
 
 /** Questions to the proxy's thread, each with its answer. */
 export interface TrafficCalls {
-  readonly route: { readonly given: readonly Route[]; readonly answer: null };
+  readonly route: {
+    readonly given: { readonly routes: readonly Route[]; readonly kept: readonly string[] };
+    readonly answer: null;
+  };
   readonly states: { readonly given: string; readonly answer: readonly TargetState[] };
   readonly take: {
     readonly given: string;

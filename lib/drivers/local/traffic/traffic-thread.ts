@@ -1,7 +1,6 @@
 /** Proxies of all services, in a thread of their own: neither the API nor a decision delays a request. */
 import { parentPort } from 'node:worker_threads';
 import { EbbError, invariant, messageOf } from '../../../kernel/errors.ts';
-import type { Route } from '../../../ports/traffic.ts';
 import { ServiceProxy } from './service-proxy.ts';
 import type { CallName, FromTraffic, ToTraffic, TrafficCalls } from './traffic-messages.ts';
 
@@ -37,16 +36,16 @@ async function answerOf(asked: ToTraffic): Promise<TrafficCalls[CallName]['answe
     case 'address':
       return proxies.get(asked.given)?.address ?? null;
     case 'close':
-      return routeAll([]);
+      return routeAll({ routes: [], kept: [] });
   }
 }
 
 /** The first fault is told once all other routes are made. */
-async function routeAll(routes: readonly Route[]): Promise<null> {
+async function routeAll({ routes, kept }: TrafficCalls['route']['given']): Promise<null> {
   const wanted = new Map(routes.map((r) => [r.service, r]));
   for (const [service, proxy] of proxies) {
     const route = wanted.get(service);
-    if (route !== undefined && proxy.fits(route)) continue;
+    if (kept.includes(service) || (route !== undefined && proxy.fits(route))) continue;
     proxies.delete(service);
     await proxy.close();
   }

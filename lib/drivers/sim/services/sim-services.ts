@@ -81,6 +81,6 @@ export class SimServices {
       if (service !== null && !service.isDeleting) await store.putService(deleted(service), []);
     }
     const left = await this.#controller.round();
-    this.nextMs = left === 0 ? Infinity : nowMs + ROUND_S * 1000;
+    this.nextMs = left.services === 0 ? Infinity : nowMs + ROUND_S * 1000;
   }
 }

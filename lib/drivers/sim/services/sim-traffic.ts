@@ -42,9 +42,11 @@ export class SimTraffic implements Traffic {
     return [...this.#load.values()].map((load) => load.figures);
   }
 
-  async route(routes: readonly Route[]): Promise<void> {
+  async route(routes: readonly Route[], kept: ReadonlySet<string>): Promise<void> {
     const now = raw(this.#clock.now());
-    for (const [name, load] of this.#load) load.route(routes.find((r) => r.service === name)?.targets ?? [], now);
+    for (const [name, load] of this.#load) {
+      if (!kept.has(name)) load.route(routes.find((r) => r.service === name)?.targets ?? [], now);
+    }
   }
 
   async states(service: string): Promise<ReadonlyMap<number, TargetState>> {
@@ -53,6 +55,10 @@ export class SimTraffic implements Traffic {
 
   async measures(service: string, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
     return this.#load.get(service)?.take(fromMs, toMs) ?? null;
+  }
+
+  measuredUntil(nowMs: EpochMs): EpochMs {
+    return nowMs;
   }
 
   async address(): Promise<string | null> {

@@ -63,6 +63,7 @@ const CONFIG: Configured = {
   families: ['c5'],
   reservations: [],
   auth: 'iam',
+  services: 'off',
   maxVcpus: 256,
   cycleConcurrency: 4,
 };

@@ -7,7 +7,7 @@ import {
   type Server,
 } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { instanceId } from '../../../../../lib/kernel/ids.ts';
+import { attemptId, instanceId } from '../../../../../lib/kernel/ids.ts';
 import { seconds } from '../../../../../lib/kernel/units.ts';
 import { ServiceProxy } from '../../../../../lib/drivers/local/traffic/service-proxy.ts';
 import type { Route, Target } from '../../../../../lib/ports/traffic.ts';
@@ -39,6 +39,7 @@ async function replica(answer: RequestListener): Promise<Server> {
 const target = (number: number, server: Server, mode: Target['mode'] = 'serve'): Target => ({
   replica: number,
   instance: instanceId(`i-${number}`),
+  attempt: attemptId(`a-${number}`),
   port: portOf(server),
   mode,
 });

@@ -1,5 +1,5 @@
 // A service that needs CPU time: it derives a key from a password (PBKDF2), as the one in Tributary, section 2.4.1.
-// `PORT` is given by Ebbtide; ITERATIONS sets the work of a request.
+// `HOST` and `PORT` are given by Ebbtide; ITERATIONS sets the work of a request.
 import { pbkdf2, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -18,7 +18,7 @@ const server = createServer((request, response) => {
     response.end(error === null ? `${key.toString('hex')}\n` : 'failed\n');
   });
 });
-server.listen(port, '127.0.0.1', () => console.log(`listens on ${port}, ${iterations} iterations a request`));
+server.listen(port, process.env.HOST ?? '127.0.0.1', () => console.log(`listens on ${port}, ${iterations} iterations a request`));
 
 // Requests in flight are answered before the process ends.
 process.on('SIGTERM', () => server.close(() => process.exit(0)));

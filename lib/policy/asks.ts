@@ -42,7 +42,7 @@ export type Horizon = Seconds | 'any';
 export type Asks = AsksRisks | AsksNoRisk;
 
 /** The part of a snapshot that bids follow from. */
-export type Scene = Pick<Snapshot, 'nowMs' | 'pools' | 'instances'>;
+export type Scene = Pick<Snapshot, 'nowMs' | 'pools' | 'instances' | 'services'>;
 
 /** A policy's declaration with the settings that it decides by. */
 export interface BoundAsks {
@@ -50,6 +50,8 @@ export interface BoundAsks {
   readonly asks: Asks;
   /** The deployment's settings with those of the policy in their place. */
   readonly configOf: (config: SchedulerConfig) => SchedulerConfig;
+  /** True: it asks only where there are services. Absent: always. */
+  readonly isForServices?: true;
 }
 
 /** A pool at a bid, and within which time its risk is asked for. */
@@ -74,7 +76,10 @@ const further = (a: Horizon, b: Horizon): Horizon => (a === 'any' || b === 'any'
  * those of held instances, for explanations. Each with the longest horizon that a policy declares for it. O(pools x
  * bids + instances).
  */
-export function bidsAsked({ pools, instances }: Scene, all: readonly BoundAsks[], config: SchedulerConfig): AskedBid[] {
+export function bidsAsked(scene: Scene, every: readonly BoundAsks[], config: SchedulerConfig): AskedBid[] {
+  const { pools, instances, services } = scene;
+  const hasServices = services !== undefined && services.size > 0;
+  const all = hasServices ? every : every.filter((of) => of.isForServices !== true);
   const bidders = all.flatMap(({ asks, configOf }) =>
     asks.bids === undefined ? [] : [{ bids: asks.bids, of: configOf(config), horizon: asks.horizon }],
   );

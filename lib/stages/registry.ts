@@ -8,6 +8,7 @@ import { isFargate, type Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
 import { EbbError, invariant } from '../kernel/errors.ts';
 import { onlyAsked, type BoundAsks } from '../policy/asks.ts';
+import { FOOTPRINT_ASKS } from './services/footprints.ts';
 import type { AppraisePolicy, SceneContext, Stages, ValueContext } from '../policy/contracts.ts';
 import { onlyDeclared, type DeclaredLearners } from '../policy/declared-beliefs.ts';
 import type { LearnerFactory } from '../policy/learner.ts';
@@ -152,7 +153,7 @@ export function presetNamed(name: string, own: OwnPresets = {}, beside: Beside =
     ),
     common: givenSettings(spec),
     learners: declaredBy(bound),
-    asks: bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])),
+    asks: [...bound.flatMap((b) => (b.standIn === undefined ? b.asks : [b.asks, b.standIn.asks])), OF_SERVICES],
     ...(policies.length === 0 ? {} : { own: { policies, refusals, standIns: stagesOf(bound, (b) => b.standIn ?? b) } }),
   };
 }
@@ -278,6 +279,14 @@ function standInRef(stage: StageName, preset: string, known: Known): PolicyRef {
   }
   return invariant(DEFAULT_POLICIES[stage], `the default preset names no policy for ${stage}`);
 }
+
+/** Questions of the policies that buy for services, beside those of any preset. */
+const OF_SERVICES: BoundAsks = {
+  policy: 'serviceFootprint',
+  asks: FOOTPRINT_ASKS,
+  configOf: (config) => config,
+  isForServices: true,
+};
 
 const DEFAULT_POLICIES: PresetSpec = invariant(SHIPPED_PRESETS['ebbtide'], 'the default preset is shipped');
 

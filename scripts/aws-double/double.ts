@@ -35,9 +35,9 @@ import { nowMs, subnetsFor, type Place } from './place.ts';
 import { AwsServer, type BeforeAnswer, type Call, type Services } from './server.ts';
 
 /**
- * Double of the used parts of EC2, ECS, Elastic Load Balancing, CloudWatch and EventBridge. Local mode's capacity engine
- * decides about launches, starts, interruptions and tasks; the double translates into AWS's terms. docs/aws-double.md
- * lists what it plays and where it differs.
+ * Double of the used parts of EC2, ECS, Elastic Load Balancing, CloudWatch and EventBridge. Local mode's capacity
+ * engine decides about launches, starts, interruptions and tasks; the double translates into AWS's terms.
+ * docs/aws-double.md lists what it plays and where it differs.
  *
  * Lifecycle: it starts empty and keeps its state in memory; `close` ends its instances and tasks.
  */

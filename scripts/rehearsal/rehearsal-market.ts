@@ -47,13 +47,28 @@ export function marketOpenedAt(opened: EpochMs): MarketTrace {
   });
 }
 
+export interface OpenedMarket {
+  readonly trace: MarketTrace;
+  readonly truth: CapacityTruth;
+  /** EC2 takes the next instance of the second zone back, so many market seconds after its launch. */
+  takeNext(afterS: number): void;
+}
+
+/** Notice of EC2 before an interruption, market seconds. */
+const NOTICE_S = 120;
+
 /** Market whose first zone opens at its first launch: the times of deployment and purchase are unknown. */
-export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly truth: CapacityTruth } {
+export function marketOpenedByLaunch(): OpenedMarket {
   const trace = marketWith(always());
   let truth = capacityOf(trace, RULES);
   let isOpened = false;
+  let takenAfterS: number | null = null;
+  const taken = new Map<number, number>();
   return {
     trace,
+    takeNext: (afterS) => {
+      takenAfterS = afterS;
+    },
     truth: {
       knows: (pool) => truth.knows(pool),
       most: (pool) => truth.most(pool),
@@ -62,10 +77,19 @@ export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly 
           isOpened = true;
           truth = capacityOf(marketOpenedAt(at), RULES);
         }
+        if (pool === lastingPool && takenAfterS !== null) {
+          taken.set(raw(at), takenAfterS);
+          takenAfterS = null;
+        }
         return truth.launch(pool, at, bid);
       },
       ready: (of, launched) => truth.ready(of, launched),
-      interruption: (pool, launched, bid) => truth.interruption(pool, launched, bid),
+      interruption: (pool, launched, bid) => {
+        const afterS = pool === lastingPool ? taken.get(raw(launched)) : undefined;
+        if (afterS === undefined) return truth.interruption(pool, launched, bid);
+        const goneMs = plus(launched, seconds(afterS));
+        return { warnMs: plus(goneMs, seconds(-NOTICE_S)), goneMs, cause: 'capacity' };
+      },
       rebalance: (pool, launched, bid) => truth.rebalance(pool, launched, bid),
       bill: (pool, use) => truth.bill(pool, use),
     },
@@ -73,6 +97,7 @@ export function marketOpenedByLaunch(): { readonly trace: MarketTrace; readonly 
 }
 
 const briefPool = poolKey(TYPE, BRIEF_ZONE, 'spot');
+const lastingPool = poolKey(TYPE, LASTING_ZONE, 'spot');
 
 function marketWith(brief: AvailabilitySteps): MarketTrace {
   const markets = Object.entries(USD_PER_HOUR).map(([zone, usdPerHour]): SpotMarket => {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateLaunchTemplateCommand, DescribeSubnetsCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { CreateClusterCommand, ECSClient } from '@aws-sdk/client-ecs';
+import { CreateLoadBalancerCommand, ElasticLoadBalancingV2Client } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { Client } from '../../lib/cli/client.ts';
 import { deploymentClient } from '../../lib/cli/deployment.ts';
@@ -89,13 +90,15 @@ export class Rehearsal {
         region: stage.region,
         vpc: { id: network.vpcId, subnets: Object.fromEntries(subnets) },
         families: stage.families,
+        services: 'internal',
         // Architecture of this machine, where LocalStack runs functions: a trained model needs native files.
         lambdaArch: process.arch === 'arm64' ? 'arm64' : 'x86_64',
         ...(stage.preset === undefined ? {} : { preset: stage.preset }),
         settings: stage.settings ?? {},
       };
-      const [clusterArn, assembly] = await Promise.all([
+      const [clusterArn, balancer, assembly] = await Promise.all([
         clusterIn(double.url, stage.region),
+        balancerIn(double.url, stage.region),
         Assembly.of(target, config, STACK),
         bootstrap(target),
       ]);
@@ -108,6 +111,9 @@ export class Rehearsal {
           ...cluster,
           'AWS::EC2::LaunchTemplate': { Ref, LatestVersionNumber: '1' },
           'AWS::CloudWatch::Dashboard': {},
+          'AWS::ElasticLoadBalancingV2::LoadBalancer': balancer,
+          'AWS::EC2::SecurityGroupEgress': {},
+          'AWS::EC2::SecurityGroupIngress': {},
         },
         functions: {
           EBB_CLOCK: JSON.stringify(double.anchor),
@@ -164,7 +170,7 @@ export class Rehearsal {
 }
 
 /** Services of the double, by their names in the SDK's variables. */
-const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH_LOGS', 'PRICING'];
+const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH', 'CLOUDWATCH_LOGS', 'ELASTIC_LOAD_BALANCING_V2', 'PRICING'];
 export const STACK = 'Ebbtide';
 const CLUSTER = 'ebbtide-rehearsal';
 
@@ -206,6 +212,20 @@ async function clusterIn(double: string, region: string): Promise<string> {
   try {
     const { cluster } = await client.send(new CreateClusterCommand({ clusterName: CLUSTER }));
     return cluster?.clusterArn ?? '';
+  } finally {
+    client.destroy();
+  }
+}
+
+/** Load balancer of the double, as CloudFormation would tell of it. */
+async function balancerIn(double: string, region: string): Promise<Readonly<Record<string, string>>> {
+  const client = new ElasticLoadBalancingV2Client(clientTo(double, region));
+  try {
+    const Subnets = ['subnet-1', 'subnet-2'];
+    const asked = new CreateLoadBalancerCommand({ Name: CLUSTER, Scheme: 'internal', Subnets });
+    const { LoadBalancers } = await client.send(asked);
+    const { LoadBalancerArn: arn = '', DNSName = '' } = LoadBalancers?.[0] ?? {};
+    return { Ref: arn, DNSName, LoadBalancerFullName: arn.split(':loadbalancer/').at(-1) ?? '' };
   } finally {
     client.destroy();
   }

@@ -73,6 +73,7 @@ export class ServiceWorld {
       traffic: this.#traffic,
       clock: { now: () => epochMs(this.nowMs), sleep: async () => undefined },
       speed: 1,
+      host: '127.0.0.1',
       random: randomStream(1, `controller ${this.#controllers++}`),
       scaling: () => this.scaling,
       place: async (spec) => spec,

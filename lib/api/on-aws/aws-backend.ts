@@ -47,14 +47,6 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
   const sqs = new SQSClient({ region, useQueueUrlAsEndpoint: false });
   const learners = composeLearners();
   const history = learners.of(runtimeLearner);
-  const place = { region, logGroup: of.environment.EBB_LOG_GROUP };
-  // Parts for reading only, loaded at first use: submission needs none of them.
-  const reading = once(async () => {
-    const { readingFleet } = await import('../../drivers/aws/fleet/reading-fleet.ts');
-    const shown = async (): Promise<AwsPrices['trace']> => prices().trace;
-    const logOf = async (id: AttemptId): Promise<string | null> => (await of.store().attempt(id))?.log ?? null;
-    return readingFleet({ table: of.table(), ...place, logOf, nowMs: wallMs, prices: shown, rules: config.settings });
-  });
   const startedMs = wallMs();
   let known: AwsPrices | null = null;
   let readMs = -Infinity;
@@ -71,12 +63,7 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
     clock,
     random: uniform,
     market,
-    fleet: {
-      logs: async (...asked) => (await reading()).logs(...asked),
-      logEnd: async (...asked) => (await reading()).logEnd(...asked),
-      logUrl: (log) => logUrl(place, logStreamOf(log)),
-      bill: async (...asked) => (await reading()).bill(...asked),
-    },
+    fleet: readingOf(of, () => prices().trace),
     access: { ownerIsCaller: config.ownerIsCaller, admins: config.admins },
     limits: limitsOf(config),
     history: { days: config.settings.historyDays, archive: `s3://${of.environment.EBB_BUCKET}/${ARCHIVE_PREFIX}` },
@@ -104,6 +91,24 @@ export function composeBackend(of: StoreParts = processStore()): DeployedBackend
       await sent;
       await services?.settle();
     },
+  };
+}
+
+/** Logs and bills. The parts for reading are loaded at first use: submission needs none of them. */
+function readingOf(of: StoreParts, prices: () => AwsPrices['trace']): Backend['fleet'] {
+  const { EBB_REGION: region, EBB_LOG_GROUP: logGroup, EBB_CONFIG: config } = of.environment;
+  const place = { region, logGroup };
+  const reading = once(async () => {
+    const { readingFleet } = await import('../../drivers/aws/fleet/reading-fleet.ts');
+    const shown = async (): Promise<AwsPrices['trace']> => prices();
+    const logOf = async (id: AttemptId): Promise<string | null> => (await of.store().attempt(id))?.log ?? null;
+    return readingFleet({ table: of.table(), ...place, logOf, nowMs: wallMs, prices: shown, rules: config.settings });
+  });
+  return {
+    logs: async (...asked) => (await reading()).logs(...asked),
+    logEnd: async (...asked) => (await reading()).logEnd(...asked),
+    logUrl: (log) => logUrl(place, logStreamOf(log)),
+    bill: async (...asked) => (await reading()).bill(...asked),
   };
 }
 

@@ -37,6 +37,8 @@ export interface ControllerParts {
   readonly clock: Clock;
   /** Engine seconds of a wall second. */
   readonly speed: number;
+  /** Address that replicas are to listen on. */
+  readonly host: string;
   readonly random: Uniform;
   /** Scaling policy by name; null: none has this name any more. */
   readonly scaling: (name: string) => ScalingPolicy | null;
@@ -216,9 +218,9 @@ export class Controller {
   }
 
   async #submit(service: Service, replica: Replica): Promise<void> {
-    const { store, clock, place } = this.#parts;
+    const { store, clock, place, host } = this.#parts;
     const revision = service.revisions.find((r) => r.number === replica.revision) ?? specOf(service);
-    const placed = await place(replicaJob(service, replica, revision), replica.job);
+    const placed = await place(replicaJob(service, replica, { ...revision, host }), replica.job);
     const by = revision.by === undefined ? {} : { by: revision.by };
     const job = newJob(placed, { id: replica.job, at: clock.now(), after: [], admission: ADMITTED, ...by });
     const key = `service/${service.name}/${raw(service.createdMs)}/${replica.number}`;
@@ -227,7 +229,11 @@ export class Controller {
 }
 
 /** Job of one replica: that of its revision, with its port and labels that name its service. */
-function replicaJob({ name }: Service, replica: Replica, { spec, number }: Revision): JobSpec {
+function replicaJob(
+  { name }: Service,
+  replica: Replica,
+  { spec, number, host }: Revision & Pick<ControllerParts, 'host'>,
+): JobSpec {
   const { replica: job } = spec;
   return {
     ...job,
@@ -235,7 +241,7 @@ function replicaJob({ name }: Service, replica: Replica, { spec, number }: Revis
     labels: { ...job.labels, [SERVICE_LABEL]: name, [REVISION_LABEL]: String(number) },
     stages: job.stages.map((stage) => ({
       ...stage,
-      env: { ...stage.env, PORT: String(replica.port) },
+      env: { HOST: host, ...stage.env, PORT: String(replica.port) },
       port: replica.port,
     })),
   };

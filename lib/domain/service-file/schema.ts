@@ -149,7 +149,9 @@ export const serviceFileSchema = z
     class: z.literal('service').optional().describe('Tells a service from a job, for `ebb run` and `ebb up`.'),
     command: command
       .unwrap()
-      .describe('What one replica runs: an HTTP server that listens on `$PORT`. A text for `sh -c`, or a list.'),
+      .describe(
+        'What one replica runs: an HTTP server that listens on `$HOST` and `$PORT`. A text for `sh -c`, or a list.',
+      ),
     env,
     secrets,
     image,

@@ -17,7 +17,7 @@ import {
 } from '../../domain/forecast.ts';
 import { bidNumber, type Bid, type Pool } from '../../domain/pool.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
-import { correlationOf, expectedPriceOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
+import { correlationOf, expectedPriceOf, hourlyUsdOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
 
 /** A pool at a bid, and within which time its risk is asked for; absent: any. */
 export interface Asked {
@@ -92,6 +92,7 @@ export function tabledForecast(table: ForecastTable): MarketForecast {
     expectedPrice: (pool, at) => expectedPriceOf(pool, of(pool), nowMs, at),
     meanPrice: (pool, over) => meanPriceOf(pool, of(pool), over),
     correlation: (a, b) => correlationOf(a, b, of),
+    hourlyUsd: (pool) => hourlyUsdOf(pool, of(pool)),
   };
 }
 

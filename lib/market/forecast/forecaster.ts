@@ -9,7 +9,7 @@ import { OBSERVED_MS, priceDrivers } from './drivers.ts';
 import { survivesCapacity, type CapacityBelief, type HazardPosterior } from './hazard.ts';
 import type { CapacityRisks } from './learned-capacity.ts';
 import type { PriceLosses } from './learned.ts';
-import { correlationOf, expectedPriceOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
+import { correlationOf, expectedPriceOf, hourlyUsdOf, meanPriceOf, type PoolOutlook } from './outlook.ts';
 import { relativesOf } from './relatives.ts';
 import { priceStatistics, type PriceStatistics } from './price-statistics.ts';
 import { deltaRung, HORIZONS_S, PriceSurvival, rungDelta, type DayStatistic, type PriceLossCurve } from './survival.ts';
@@ -127,10 +127,7 @@ export class MarketForecaster {
         meanPriceOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs), over),
       correlation: (a, b) => this.#correlation(a, b, nowMs),
       outlook: (pool) => this.#outlook(pool, nowMs),
-      hourlyUsd: (pool) =>
-        pool.option === 'on-demand'
-          ? []
-          : [...(this.#outlook(pool, nowMs)?.statistics.grid ?? [])].filter((usd) => !Number.isNaN(usd)),
+      hourlyUsd: (pool) => hourlyUsdOf(pool, pool.option === 'on-demand' ? null : this.#outlook(pool, nowMs)),
       drivers: (pool, bid) => {
         if (pool.option !== 'spot' || bid === 'uncapped') return null;
         return priceDrivers(this.#history(pool.id, nowMs - OBSERVED_MS, nowMs), raw(bid), nowMs);

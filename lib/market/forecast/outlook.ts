@@ -25,6 +25,10 @@ export function meanPriceOf(pool: Pool, outlook: PoolOutlook | null, over?: Seco
   return usdPerHour(isLong ? statistics.meanUsd : meanPriceOver(statistics, priceUsd, raw(over)));
 }
 
+/** Prices of each past hour that has one, USD per hour, the oldest first; none of on-demand pools, which stay the same. */
+export const hourlyUsdOf = (pool: Pool, outlook: PoolOutlook | null): readonly number[] =>
+  pool.option === 'on-demand' ? [] : [...(outlook?.statistics.grid ?? [])].filter((usd) => !Number.isNaN(usd));
+
 /** Correlation of two pools' prices; 0 when unknown or not a market's, 1 with itself. */
 export function correlationOf(a: Pool, b: Pool, outlook: (pool: Pool) => PoolOutlook | null): number {
   if (a.option !== 'spot' || b.option !== 'spot') return 0;

@@ -1,5 +1,5 @@
 /** What a service may buy on spot: pools and bids (Tributary, section 2.2.3). */
-import { raw, usdPerHour } from '../../kernel/units.ts';
+import { raw, usdPerHour, type UsdPerHour } from '../../kernel/units.ts';
 import { onDemandUsdOf, type Bid, type Pool } from '../../domain/pool.ts';
 import { expectedCostUsd } from '../../policy/footprint/expected-cost.ts';
 import type { FootprintContext } from '../../policy/services/contracts.ts';
@@ -18,6 +18,13 @@ export interface Candidate {
   readonly pLost: number;
 }
 
+/** Bids over the price, up to the on-demand price. */
+export function bidsOver(pool: Pool, priceUsd: number): readonly UsdPerHour[] {
+  const most = onDemandUsdOf(pool);
+  const bids = new Set(BIDS_ABOVE.map((above) => Math.min(most, priceUsd + above)));
+  return [...bids].filter((usd) => usd > priceUsd).map(usdPerHour);
+}
+
 /**
  * Spot pools that sell below the on-demand price, at each bid; no bid is above that price. `pLost`: probability that
  * the market takes an instance within its window.
@@ -29,14 +36,10 @@ export function candidatesOf(
   return pools.flatMap(({ pool, quote, open }) => {
     if (pool.option !== 'spot' || !open || quote === null || unitsOf(pool) < 1) return [];
     const priceUsd = raw(quote);
-    const most = onDemandUsdOf(pool);
-    const bids = new Set(BIDS_ABOVE.map((above) => Math.min(most, priceUsd + above)));
-    return [...bids].flatMap((bidUsd): Candidate[] => {
-      if (bidUsd <= priceUsd) return [];
-      const bid = usdPerHour(bidUsd);
+    return bidsOver(pool, priceUsd).map((bid): Candidate => {
       const p = pLost(pool, bid);
       const costUsd = expectedCostUsd({ usdPerHour: priceUsd, leftH: 1, pLost: p }, config);
-      return [{ pool, bid, priceUsd, costUsd, pLost: p }];
+      return { pool, bid, priceUsd, costUsd, pLost: p };
     });
   });
 }

@@ -1,8 +1,12 @@
 /** Systems that run a service, by name: which instances it has, for any scaling policy. */
 import { EbbError } from '../../kernel/errors.ts';
+import { usdPerHour } from '../../kernel/units.ts';
 import { nearestHint } from '../../domain/nearest-name.ts';
+import { onDemandUsdOf } from '../../domain/pool.ts';
+import type { Asks } from '../../policy/asks.ts';
 import type { FootprintPolicy, NamedPolicy } from '../../policy/services/contracts.ts';
 import { autoscaleDiversified, autoscaleLowest, onDemandAutoscale, withBuffer } from './autoscale.ts';
+import { bidsOver } from './candidates.ts';
 import { exosphere } from './exosphere.ts';
 import { proteus } from './proteus.ts';
 import { tributary } from './tributary.ts';
@@ -55,6 +59,15 @@ export const FOOTPRINTS = {
     policy: proteus,
   },
 } as const satisfies Readonly<Record<string, NamedPolicy<FootprintPolicy>>>;
+
+/** Questions of all of them: bids of Tributary and Proteus, and the on-demand price, which the others bid. */
+export const FOOTPRINT_ASKS: Asks = {
+  prices: true,
+  correlations: true,
+  bids: (pool, priceUsd) => [...bidsOver(pool, priceUsd), usdPerHour(onDemandUsdOf(pool))],
+  held: true,
+  horizon: 'any',
+};
 
 /** Footprint by name; `name+0.5` has a buffer of half of what the load needs. Null: there is none of that name. */
 export function footprintNamed(name: string): FootprintPolicy | null {

@@ -57,7 +57,7 @@ export interface Task {
 
 /**
  * Containers have no network of their own here, but the machine's. So a program listens at the host's port, which its
- * variable PORT tells in place of the container's.
+ * variable PORT tells in place of the container's, on loopback alone (HOST).
  */
 export interface HostPort {
   readonly containerPort: number;
@@ -122,6 +122,7 @@ export function commandLine(
     ]),
   ]);
   if (hostPort !== null && environment.has('PORT')) environment.set('PORT', String(hostPort.hostPort));
+  if (hostPort !== null && environment.has('HOST')) environment.set('HOST', '127.0.0.1');
   const [own, others] = [true, false].map((is) => [...environment].filter(([, value]) => OWN_PATH.test(value) === is));
   const assignments = (others ?? []).map(([name, value]) => `${name}=${value}`);
   const paths = (own ?? []).map(([name, value]) => `"${name}=$EBB_SCRATCH_DIR/container${value}"`).join(' ');

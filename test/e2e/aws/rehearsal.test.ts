@@ -38,6 +38,7 @@ import type {
   SubmitAnswer,
 } from '../../../lib/api/schemas.ts';
 import { DynamoStore } from '../../../lib/drivers/aws/store/dynamo-store.ts';
+import type { ApplyAnswer, ServiceListView, ServiceView } from '../../../lib/api/services/schemas.ts';
 import type { Client } from '../../../lib/cli/client.ts';
 import { routes } from '../../../lib/cli/routes.ts';
 import type { Preference } from '../../../lib/domain/job.ts';
@@ -45,6 +46,7 @@ import { epochMs, type EpochMs } from '../../../lib/kernel/units.ts';
 import { job as storedJob, spec, stage } from '../../support/builders.ts';
 import { putEventsTo, type AwsEvent } from '../../../scripts/aws-double/events.ts';
 import { describeOnLocalStack } from '../../support/localstack.ts';
+import { Asking } from './asking.ts';
 import { BrokenFunction } from './broken-function.ts';
 import { callerAt } from './caller.ts';
 import { awsEnvironment } from '../../../scripts/rehearsal/deploy.ts';
@@ -56,6 +58,7 @@ import {
   FAMILIES,
   marketOpenedAt,
   marketOpenedByLaunch,
+  type OpenedMarket,
   REGION,
   rehearsalStart,
   LASTING_ZONE,
@@ -97,6 +100,7 @@ describeOnLocalStack(
   'a deployment, from its job file to its ledger',
   (on) => {
     let rehearsal: Rehearsal;
+    let market: OpenedMarket;
     let local: LocalSide;
     const ends: (() => Promise<void>)[] = [];
     let began = performance.now();
@@ -106,8 +110,10 @@ describeOnLocalStack(
     const killed: string[] = [];
 
     beforeAll(async () => {
+      market = marketOpenedByLaunch();
       const stage = {
-        ...marketOpenedByLaunch(),
+        trace: market.trace,
+        truth: market.truth,
         from: rehearsalStart,
         speed: SPEED,
         region: REGION,
@@ -497,6 +503,63 @@ describeOnLocalStack(
       await until('no schedule is left', async () => ((await schedules()).length === 0 ? true : null), 120_000);
     });
 
+    it('runs a service: no request fails while an instance is taken with notice, and in an update', async () => {
+      const fileOf = (REVISION: string): string =>
+        rehearsal.file('web', {
+          class: 'service',
+          command: [process.execPath, '-e', SERVER],
+          env: { REVISION },
+          workdir: '.',
+          // No two share an instance.
+          resources: { cpu: 1.1, memory: '128MiB' },
+          constraints: { zones: [LASTING_ZONE] },
+          target: { latency: '1s' },
+          capacity: { perReplica: '50 rps' },
+          min: 2,
+          max: 4,
+          health: { interval: '5s', grace: '3m' },
+          drain: '5s',
+          update: { maxSurge: 1 },
+        });
+      const service = () => ask<ServiceView>('service', 'status', 'web');
+      const standing = (what: string, revision: number): Promise<ServiceView> =>
+        until(
+          what,
+          async () => {
+            const now = await service();
+            const isThere = now.state === 'healthy' && now.replicas.healthy >= 2 && now.revision === revision;
+            return isThere && now.update === null ? now : null;
+          },
+          DONE_WITHIN_MS,
+          ASKED_EACH_MS,
+        );
+      market.takeNext(TAKEN_AFTER_S);
+      expect(await ask<ApplyAnswer>('service', 'apply', fileOf('one'))).toMatchObject({ outcome: 'created' });
+      const { url } = await standing('the service is healthy', 1);
+      const asking = new Asking(url ?? '');
+      phase('a service');
+      const lost = () => happened('EC2 Instance State-change Notification').filter(isTerminated).length;
+      const before = lost();
+      await until('the end of an instance', async () => (lost() > before ? true : null), DONE_WITHIN_MS);
+      await standing('a replica elsewhere', 1);
+      phase('a service whose instance is taken');
+      expect(await ask<ApplyAnswer>('service', 'apply', fileOf('two'))).toMatchObject({ outcome: 'updated' });
+      const updated = await standing('the update', 2);
+      asking.said.clear();
+      const measured = async () => ((await service()).load.requests > 0 ? true : null);
+      await until('requests in CloudWatch', measured, 240_000, ASKED_EACH_MS);
+      await asking.end();
+      expect(asking.faults).toEqual([]);
+      expect([...asking.said]).toEqual(['two']);
+      expect(asking.count).toBeGreaterThan(100);
+      expect(updated.cost.totalUsd).toBeGreaterThan(0);
+      await ask('service', 'delete', 'web');
+      const left = async () => ((await ask<ServiceListView>('service', 'list')).items.length === 0 ? true : null);
+      await until('the service is gone', left, DONE_WITHIN_MS, ASKED_EACH_MS);
+      await expect(fetch(url ?? '')).rejects.toThrow('fetch failed');
+      phase('its update and its end');
+    });
+
     it('has bought and begun nothing twice, and given everything back', async () => {
       const all = await until(
         'no instance is left',
@@ -555,6 +618,17 @@ describeOnLocalStack(
 );
 
 const heldOr = <T>(other: T, job: JobView): JobView | T => (job.state === 'held' ? job : other);
+
+const isTerminated = ({ detail }: AwsEvent): boolean => detail['state'] === 'terminated';
+
+/** Answers with its revision. */
+const SERVER = `
+  const { createServer } = require('node:http');
+  const { HOST, PORT, REVISION } = process.env;
+  createServer((request, answer) => answer.end(REVISION)).listen(Number(PORT), HOST);
+`;
+/** Market seconds for which the service has its first instance: it begins to serve well before. */
+const TAKEN_AFTER_S = 1500;
 
 const SMALL = { resources: { cpu: 1, memory: '128MiB' } };
 

@@ -1,7 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { scaleReplicas, sparesOf } from '../../../lib/cycle/replicas/footprint.ts';
 import { acquiringBy } from '../../../lib/cycle/replicas/in-plans.ts';
+import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
 import type { Job } from '../../../lib/domain/job.ts';
+import { forecastTable, tabledForecast } from '../../../lib/market/forecast/forecast-data.ts';
+import { bidsAsked } from '../../../lib/policy/asks.ts';
+import { presetNamed } from '../../../lib/stages/registry.ts';
+import { FOOTPRINTS } from '../../../lib/stages/services/footprints.ts';
 import { SERVICE_LABEL, type ServiceNeed } from '../../../lib/domain/service.ts';
 import type { Snapshot } from '../../../lib/domain/snapshot.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
@@ -158,5 +163,27 @@ describe('instances for replicas', () => {
 
   it('have an own policy by name alone', () => {
     expect(() => acquiringBy(config({ serviceFootprint: 'none-such' }), {})).toThrow('no footprint policy none-such');
+  });
+});
+
+describe('in a cycle of separate processes, replicas', () => {
+  const { asks } = presetNamed('ebbtide', {});
+  const table = (of: Snapshot) => {
+    const whole = { ...market(of.pools, () => exponential(0.01)), outlook: () => null };
+    return tabledForecast(forecastTable(whole, NOW, bidsAsked({ ...of, instances: new Map() }, asks, config())));
+  };
+
+  it.each([...Object.keys(FOOTPRINTS), 'autoscale-lowest+0.5'])('are planned by %s', (serviceFootprint) => {
+    const { snapshot, forecasts } = inputOf({ jobs: waiting(6), needed: 6 });
+    const acquiring = acquiringBy(config({ serviceFootprint }), {});
+    const spares = (of: MarketForecast) =>
+      sparesOf({ snapshot, config: config(), forecasts: { market: of } }, acquiring);
+    expect(spares(table(snapshot))).toEqual(spares(forecasts.market));
+  });
+
+  it('cost a deployment without services no forecast', () => {
+    const { snapshot } = inputOf({ jobs: [], needed: 1 });
+    const count = (of: Snapshot): number => bidsAsked({ ...of, instances: new Map() }, asks, config()).length;
+    expect(count({ ...snapshot, services: new Map() })).toBeLessThan(count(snapshot));
   });
 });

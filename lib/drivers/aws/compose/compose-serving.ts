@@ -42,6 +42,8 @@ export function composeServing(): Serving {
     traffic,
     clock: of.clock,
     speed,
+    // The network of a container is its own: from outside only this reaches it.
+    host: '0.0.0.0',
     random: uniform,
     scaling: scalingNamed,
     place: async (spec, id) => placedInS3(spec, bucket, id).spec,

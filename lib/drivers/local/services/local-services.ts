@@ -40,6 +40,7 @@ export function localServices(parts: LocalServicesParts): LocalServices {
     traffic,
     clock: world.clock,
     speed: world.record.speed,
+    host: '127.0.0.1',
     random: randomStream(world.record.seed, `services/${wallTime.epochMs()}/${process.pid}`),
     scaling: (name) => own.get(name) ?? scalingNamed(name),
     place: async (spec, job) => (await place(spec, job)).spec,

@@ -44,6 +44,7 @@ export class SimServices {
       traffic: this.#traffic,
       clock: parts.clock,
       speed: 1,
+      host: '127.0.0.1',
       random: randomStream(parts.seed, 'services'),
       scaling: (name) => own.get(name) ?? scalingNamed(name),
       place: async (spec, id) => {

@@ -67,7 +67,15 @@ const MARKET_SINCE = 6;
 const RESERVED_SINCE = 9;
 
 /** Numbers, flags and names alone, which no step changes (upgrades.ts). */
-const WITHOUT_VALUES: ReadonlySet<string> = new Set(['J# LEDGER#', 'NEWS I#', 'WAKE WAKE', 'SPENT ', 'L# FLEET']);
+const WITHOUT_VALUES: ReadonlySet<string> = new Set([
+  'J# LEDGER#',
+  'NEWS I#',
+  'WAKE WAKE',
+  'WAKE SERVICES',
+  'TRAFFIC ',
+  'SPENT ',
+  'L# FLEET',
+]);
 
 /** New kinds that older code never reads: recorded when the version is raised next. */
 const LATER_KINDS: ReadonlySet<string> = new Set(['SERVICES ']);

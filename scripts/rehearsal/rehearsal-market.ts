@@ -87,6 +87,8 @@ export function marketOpenedByLaunch(): OpenedMarket {
       interruption: (pool, launched, bid) => {
         const afterS = pool === lastingPool ? taken.get(raw(launched)) : undefined;
         if (afterS === undefined) return truth.interruption(pool, launched, bid);
+        // One of several that are launched together; the engine asks once for each.
+        taken.delete(raw(launched));
         const goneMs = plus(launched, seconds(afterS));
         return { warnMs: plus(goneMs, seconds(-NOTICE_S)), goneMs, cause: 'capacity' };
       },

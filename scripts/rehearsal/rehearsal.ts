@@ -106,22 +106,14 @@ export class Rehearsal {
       const { template } = assembly;
       const data = launchTemplateData(template, cluster);
       const Ref = await templateIn(double.url, stage.region, data);
-      const outputs = await assembly.deploy({
-        elsewhere: {
-          ...cluster,
-          'AWS::EC2::LaunchTemplate': { Ref, LatestVersionNumber: '1' },
-          'AWS::CloudWatch::Dashboard': {},
-          'AWS::ElasticLoadBalancingV2::LoadBalancer': balancer,
-          'AWS::EC2::SecurityGroupEgress': {},
-          'AWS::EC2::SecurityGroupIngress': {},
-        },
-        functions: {
-          EBB_CLOCK: JSON.stringify(double.anchor),
-          ...Object.fromEntries(PLAYED.map((service) => [`AWS_ENDPOINT_URL_${service}`, double.url])),
-          ...(await stage.functions?.(double.url)),
-        },
-        schedule: 'rate(1 minute)',
-      });
+      const elsewhere = {
+        ...cluster,
+        'AWS::EC2::LaunchTemplate': { Ref, LatestVersionNumber: '1' },
+        'AWS::ElasticLoadBalancingV2::LoadBalancer': balancer,
+        ...UNUSED,
+      };
+      const functions = { ...functionsOn(double), ...(await stage.functions?.(double.url)) };
+      const outputs = await assembly.deploy({ elsewhere, functions, schedule: 'rate(1 minute)' });
       await makeCustomResources(template, target);
       return new Rehearsal({ double, outputs, template, endpoint, folder, region: stage.region });
     } catch (error) {
@@ -171,6 +163,12 @@ export class Rehearsal {
 
 /** Services of the double, by their names in the SDK's variables. */
 const PLAYED = ['EC2', 'ECS', 'CLOUDWATCH', 'CLOUDWATCH_LOGS', 'ELASTIC_LOAD_BALANCING_V2', 'PRICING'];
+/** Resources that LocalStack does not make, and that nothing refers to. */
+const UNUSED = {
+  'AWS::CloudWatch::Dashboard': {},
+  'AWS::EC2::SecurityGroupEgress': {},
+  'AWS::EC2::SecurityGroupIngress': {},
+};
 export const STACK = 'Ebbtide';
 const CLUSTER = 'ebbtide-rehearsal';
 
@@ -178,6 +176,12 @@ const clientTo = (endpoint: string, region: string) => ({
   endpoint,
   region,
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+});
+
+/** Variables of functions: the double's clock and services. */
+const functionsOn = ({ anchor, url }: AwsDouble): Record<string, string> => ({
+  EBB_CLOCK: JSON.stringify(anchor),
+  ...Object.fromEntries(PLAYED.map((service) => [`AWS_ENDPOINT_URL_${service}`, url])),
 });
 
 /** Reader of LocalStack's objects. */

@@ -25,7 +25,7 @@ export function meanPriceOf(pool: Pool, outlook: PoolOutlook | null, over?: Seco
   return usdPerHour(isLong ? statistics.meanUsd : meanPriceOver(statistics, priceUsd, raw(over)));
 }
 
-/** Prices of each past hour that has one, USD per hour, the oldest first; none of on-demand pools, which stay the same. */
+/** Prices of each past hour that has one, USD per hour, the oldest first. None of on-demand pools: they stay. */
 export const hourlyUsdOf = (pool: Pool, outlook: PoolOutlook | null): readonly number[] =>
   pool.option === 'on-demand' ? [] : [...(outlook?.statistics.grid ?? [])].filter((usd) => !Number.isNaN(usd));
 

@@ -335,6 +335,10 @@ function orderText(
   return `${lines.join('\n')}\n`;
 }
 
+/** Where a server is to listen: shown in ECS, so that a person can compare it with the port mapping. */
+const placeOf = ({ port, env }: StartRequest): Record<string, string> =>
+  port === undefined ? {} : { PORT: String(port), ...(env['HOST'] === undefined ? {} : { HOST: env['HOST'] }) };
+
 /** Variables of local mode, and places in the bucket. */
 function environmentOf(order: StartRequest, options: EcsOptions): Environment {
   const { task, attempt, role, checkpoint, timeoutS, inputs, outputs } = order;
@@ -344,6 +348,7 @@ function environmentOf(order: StartRequest, options: EcsOptions): Environment {
   const own = {
     // Region for the AWS CLI: ECS sets it on Fargate only.
     AWS_REGION: order.env['AWS_REGION'] ?? options.region,
+    ...placeOf(order),
     EBB_JOB: task.job,
     EBB_STAGE: task.stage,
     EBB_TASK_INDEX: String(task.index),

@@ -628,7 +628,7 @@ const SERVER = `
   createServer((request, answer) => answer.end(REVISION)).listen(Number(PORT), HOST);
 `;
 /** Market seconds for which the service has its first instance: it begins to serve well before. */
-const TAKEN_AFTER_S = 1500;
+const TAKEN_AFTER_S = 1000;
 
 const SMALL = { resources: { cpu: 1, memory: '128MiB' } };
 

@@ -50,8 +50,8 @@ export class ServiceWorld {
   nowMs = START;
   readonly store: MemoryStore;
   routes: readonly Route[] = [];
-  /** Requests per second that arrive; null: the metrics have stopped. */
-  rps: number | null = 0;
+  /** Requests per second that arrive; null: the metrics have stopped. `fails`: asking for them fails. */
+  rps: number | null | 'fails' = 0;
   readonly faults: unknown[] = [];
   /** Healthy replicas that got requests after each round. */
   scaling: ScalingPolicy = ({ rps }) => rps.at(-1) ?? null;
@@ -169,6 +169,7 @@ export class ServiceWorld {
       );
     },
     measures: async (_service, { fromMs, toMs }): Promise<Omit<PeriodMeasures, 'replicas'> | null> => {
+      if (this.rps === 'fails') throw new Error('no metrics');
       if (this.rps === null) return null;
       const requests = Math.round((this.rps * (raw(toMs) - raw(fromMs))) / 1000);
       return { fromMs, toMs, requests, slow: 0, failed: 0, p50S: 0.1, p95S: 0.2, p99S: 0.3, queued: 0 };

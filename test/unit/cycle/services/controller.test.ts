@@ -165,6 +165,30 @@ describe('controller of services', () => {
     expect((await world.store.events(0, 1000)).filter((e) => e.type === 'service-scaling-refused')).toHaveLength(1);
   });
 
+  it('replaces lost replicas while metrics cannot be had, and says so', async () => {
+    const world = await running();
+    world.rps = 'fails';
+    await world.pass(130);
+    const [first] = (await world.service()).replicas;
+    await world.warn(first?.number ?? 0, 30);
+    await world.pass(40);
+    expect(healthy(await world.service())).toBe(2);
+    expect(world.faults.map(String)).toContain('Error: no metrics');
+  });
+
+  it('says whether the next round may have more to do', async () => {
+    const world = new ServiceWorld();
+    const controller = world.controller();
+    expect(await controller.round()).toEqual({ services: 0, isChanging: false });
+    await world.apply(serviceSpec());
+    const seen: boolean[] = [];
+    await world.pass(12, async () => void seen.push((await controller.round()).isChanging));
+    // Waits for capacity, for which there is an event; starts; serves.
+    expect([seen[0], seen.includes(true), seen.at(-1)]).toEqual([false, true, false]);
+    await world.warn((await world.service()).replicas[0]?.number ?? 0, 60);
+    expect((await controller.round()).isChanging).toBe(true);
+  });
+
   it('does nothing twice with two controllers at once', async () => {
     const world = new ServiceWorld();
     const [one, two] = [world.controller(), world.controller()];

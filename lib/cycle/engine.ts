@@ -36,7 +36,7 @@ import {
 } from './decide/isolate.ts';
 import type { RunningOffers } from './decide/deliberation.ts';
 import type { SlotReuse } from './decide/slot-reuse.ts';
-import { noteSpares } from './replicas/spares.ts';
+import { noteServicePlans } from './replicas/service-plans.ts';
 import { WorkingState } from './state/working-state.ts';
 
 export interface EngineParts<S> extends ObserverParts {
@@ -128,8 +128,8 @@ export class Engine<S> {
   #hasNews = false;
   /** Queue for free slots until the next decision; null: none. */
   #slotReuse: SlotReuse | null = null;
-  /** Spare replicas by service, as last written. */
-  readonly #spares = new Map<string, number>();
+  /** Plans of services, as last written. */
+  readonly #servicePlans = new Map<string, string>();
   /** Engine time that the last decision took, all of its cycle. */
   #decisionS = 0;
 
@@ -314,7 +314,7 @@ export class Engine<S> {
     onStep('record');
     holdAll(state, decision, observed.snapshot.nowMs);
     giveUp(state, endings, observed.snapshot.nowMs);
-    noteSpares(state, decision, this.#spares);
+    noteServicePlans(state, decision, this.#servicePlans);
     const records = recordIntents(state, plan);
     this.#observer.recorded(plan);
     await this.#commit(state);

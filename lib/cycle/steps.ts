@@ -39,7 +39,7 @@ import { confirm, capacityRefused, recordIntents, settleAll } from './act/intent
 import { storedBackOffs } from './observe/back-off.ts';
 import { Observer, type ObserverParts } from './observe/observer.ts';
 import type { ObservationMemory } from './observe/remembered.ts';
-import { noteSpares } from './replicas/spares.ts';
+import { noteServicePlans } from './replicas/service-plans.ts';
 import { WorkingState } from './state/working-state.ts';
 
 export interface ObserveParts extends Omit<ObserverParts, 'remembered'> {
@@ -153,7 +153,7 @@ export async function record(store: Store, decision: Omit<Decision, 'runningOffe
   if (state.openEffects.some((e) => e.plan === plan.id)) return open;
   holdAll(state, decision, plan.atMs);
   giveUp(state, endings, plan.atMs);
-  noteSpares(state, decision, new Map());
+  noteServicePlans(state, decision, new Map());
   const records = recordIntents(state, plan);
   await commit(store, plan.token, state);
   return [...open, ...records.map((r) => r.key)];

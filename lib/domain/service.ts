@@ -1,7 +1,7 @@
-import type { JobId } from '../kernel/ids.ts';
+import type { InstanceId, JobId } from '../kernel/ids.ts';
 import { seconds, type EpochMs, type Seconds } from '../kernel/units.ts';
 import type { Caller } from './caller.ts';
-import type { JobSpec } from './job.ts';
+import type { Constraints, JobSpec, StageSpec } from './job.ts';
 
 /** What a service promises: so many per cent of its requests are answered within the latency. */
 export interface ServiceTarget {
@@ -94,6 +94,8 @@ export interface Replica {
   readonly seenMs: EpochMs | null;
   /** True once a check succeeded. */
   readonly hasServed: boolean;
+  /** Pools that it is to begin in, where it relocates others; absent: any that its service allows. */
+  readonly within?: Within;
   /** Why it is going or not healthy, one sentence; null: nothing to say. */
   readonly detail: string | null;
 }
@@ -157,15 +159,33 @@ export interface ServiceNeed extends Pick<ServiceSpec, 'utility'> {
   readonly needed: number;
   /** Share of requests that are to be in time, in (0, 1). */
   readonly target: number;
+  /** What a replica of its current revision is; absent: what its jobs are. */
+  readonly stage?: StageSpec;
+  /** Instance that its replicas are leaving; absent: none. */
+  readonly leaving?: InstanceId;
 }
 
-/** Replicas beyond those that the load needs, for those that may be lost. */
-export interface Spare {
-  readonly service: string;
-  readonly replicas: number;
+/** Pools that match each list. */
+export type Within = Required<Pick<Constraints, 'instanceTypes' | 'zones' | 'purchaseOptions'>>;
+
+/** The replicas of one instance are to go where they cost less. */
+export interface Relocation {
+  readonly instance: InstanceId;
+  readonly within: Within;
+  /** One sentence. */
+  readonly reason: string;
 }
-/** Spare replicas by service, in the memory of the store: plans write it, the controller reads it. */
-export const SPARE_PREFIX = 'service-spare/';
+
+/** What a plan says of a service that runs. */
+export interface ServicePlan {
+  readonly service: string;
+  /** Replicas beyond those that the load needs, for those that may be lost. */
+  readonly spare: number;
+  /** Null: its replicas are where they are to be. */
+  readonly relocation: Relocation | null;
+}
+/** The last plan of each service, in the memory of the store: decisions write it, the controller reads it. */
+export const SERVICE_PLAN_PREFIX = 'service-plan/';
 
 /** Replicas wanted now, with the reason. */
 export interface Wanted {
@@ -201,6 +221,10 @@ export interface Service {
   /** Last revision all of whose replicas were healthy. */
   readonly good: number | null;
   readonly rollout: Rollout | null;
+  /** A relocation that goes on; absent: none does. */
+  readonly relocation?: Relocation & { readonly sinceMs: EpochMs };
+  /** No relocation begins before; absent: one may. */
+  readonly noRelocationBeforeMs?: EpochMs;
   /** No replica is begun before, after failures. */
   readonly notBeforeMs: EpochMs | null;
   /** Replicas in a row that failed before they served. */

@@ -7,7 +7,13 @@ import { attemptId, instanceId, type JobId } from '../../lib/kernel/ids.ts';
 import { randomStream } from '../../lib/kernel/random.ts';
 import { epochMs, raw } from '../../lib/kernel/units.ts';
 import { isOver, type Attempt } from '../../lib/domain/job.ts';
-import { SERVICE_LABEL, type PeriodMeasures, type Service, type ServiceSpec } from '../../lib/domain/service.ts';
+import {
+  SERVICE_LABEL,
+  SERVICE_PLAN_PREFIX,
+  type PeriodMeasures,
+  type Service,
+  type ServiceSpec,
+} from '../../lib/domain/service.ts';
 import { normaliseService } from '../../lib/domain/service-file/service-file.ts';
 import { Controller } from '../../lib/cycle/services/controller.ts';
 import { applied, deleted, newService, scaledTo } from '../../lib/cycle/services/changes.ts';
@@ -19,6 +25,7 @@ import { attempt, instance } from '../contract/store-samples.ts';
 /** What the process of a replica does. leaves: it serves for a while, then ends. */
 export type Behaviour = 'serves' | 'crashes' | 'never-healthy' | 'leaves';
 
+export const CHEAPER = { instanceTypes: ['m5.large'], zones: ['a'], purchaseOptions: ['spot'] } as const;
 export const START = 1_700_000_000_000;
 const STARTS_AFTER_MS = 3_000;
 const HEALTHY_AFTER_MS = 2_000;
@@ -53,6 +60,8 @@ export class ServiceWorld {
   /** Requests per second that arrive; null: the metrics have stopped. `fails`: asking for them fails. */
   rps: number | null | 'fails' = 0;
   readonly faults: unknown[] = [];
+  /** True: pools that replicas relocate to sell nothing. */
+  refusesCheaper = false;
   /** Healthy replicas that got requests after each round. */
   scaling: ScalingPolicy = ({ rps }) => rps.at(-1) ?? null;
   readonly #processes = new Map<JobId, Process>();
@@ -130,6 +139,15 @@ export class ServiceWorld {
     await this.#commit([{ put: 'instance', value: warned }]);
   }
 
+  /** What a plan says: the replicas of this one's instance are to go to the pools of `CHEAPER`. */
+  async advise(replica: number): Promise<void> {
+    const found = await this.#processOf(replica);
+    if (found === undefined) return;
+    const relocation = { instance: found.attempt.instance, within: CHEAPER, reason: 'it is dear here' };
+    const value = JSON.stringify({ spare: 0, relocation });
+    await this.#commit([{ put: 'memory', key: `${SERVICE_PLAN_PREFIX}web`, value }]);
+  }
+
   async #processOf(replica: number): Promise<Process | undefined> {
     const { replicas } = await this.service();
     const job = replicas.find((r) => r.number === replica)?.job;
@@ -192,7 +210,8 @@ export class ServiceWorld {
       const does = job.spec.stages[0]?.command[0] as Behaviour;
       if (job.cancelRequested) await this.#end(job.id, 'cancelled');
       else if (process === undefined) {
-        if (this.nowMs - raw(job.submittedMs) >= STARTS_AFTER_MS) await this.#start(job.id, does);
+        const isRefused = this.refusesCheaper && job.spec.stages[0]?.constraints.purchaseOptions !== undefined;
+        if (!isRefused && this.nowMs - raw(job.submittedMs) >= STARTS_AFTER_MS) await this.#start(job.id, does);
       } else {
         const ageMs = this.nowMs - process.startMs;
         const on = live.get(process.attempt.instance);

@@ -177,8 +177,8 @@ function turnedOn({ services }: Backend): ServicesBackend {
   if (services !== undefined) return services;
   throw new EbbError('job.not-in-version', {
     what: 'services are not turned on in this deployment',
-    allowed: 'jobs; services in local mode (`ebb up`)',
-    next: 'Run the service with `ebb up` on a machine, or submit a job.',
+    allowed: 'jobs',
+    next: 'Set `services` in ebbtide.config.yaml and deploy again, or run the service with `ebb up` on a machine.',
   });
 }
 

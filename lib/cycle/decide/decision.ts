@@ -6,8 +6,8 @@ import { messageOf } from '../../kernel/errors.ts';
 import type { JobId, PlanId } from '../../kernel/ids.ts';
 import type { EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import type { Spare } from '../../domain/service.ts';
-import { sparesOf } from '../replicas/footprint.ts';
+import type { ServicePlan } from '../../domain/service.ts';
+import { servicePlansOf } from '../replicas/footprint.ts';
 import { acquiringBy } from '../replicas/in-plans.ts';
 import { unsolved, type Plan } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
@@ -43,8 +43,8 @@ export interface Decision {
   readonly undecided?: number;
   /** Offers for running work, for explanations of the next decisions only. */
   readonly runningOffers: RunningOffers;
-  /** Spare replicas of services that run. Absent: there is none. */
-  readonly spares?: readonly Spare[];
+  /** Plans of services that run. Absent: none does. */
+  readonly servicePlans?: readonly ServicePlan[];
   /** Queue for slots that tasks leave until the next decision; null: none. Absent if not requested. */
   readonly slotReuse?: SlotReuse | null;
 }
@@ -98,14 +98,14 @@ export async function decideOn<S>(
   const of = { stages, preset, solver, config, memory, beliefs };
   const input = { ...of, snapshot, forecasts, plan, token, knownOffers, explains };
   const decided = parts.own === undefined ? await decide(input) : await decideWithOwn(input, parts.own);
-  const spares =
-    snapshot.services === undefined ? [] : sparesOf({ snapshot, config, forecasts }, acquiringBy(config, stages));
+  const servicePlans =
+    snapshot.services === undefined ? [] : servicePlansOf({ snapshot, config, forecasts }, acquiringBy(config, stages));
   const lastRanMs = (job: JobId): EpochMs | null => observed.lastRanMs.get(job) ?? null;
   return {
     plan: decided.plan,
     endings: endingsOf(decided.deliberation, { config, lastRanMs, ...(stages.buys && { buys: stages.buys }) }),
     runningOffers: decided.deliberation.runningOffers,
-    ...(spares.length === 0 ? {} : { spares }),
+    ...(servicePlans.length === 0 ? {} : { servicePlans }),
     ...(parts.reusesSlots === true && stages.reusesSlots === true
       ? { slotReuse: slotReuseOf(decided.deliberation, { plan, config }) }
       : {}),

@@ -23,7 +23,7 @@ import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
-import { needsOf } from '../replicas/spares.ts';
+import { needsOf } from '../replicas/service-plans.ts';
 import { holdJob, releaseAll } from './holding.ts';
 import { attribute, jobsNamed, type Attributed } from '../money/ledger.ts';
 import { applyObservations, type Observed } from './observe.ts';

@@ -18,6 +18,7 @@ import {
   type Replica,
   type Revision,
   type Service,
+  type ServicePlan,
   type ServiceState,
 } from '../../domain/service.ts';
 import type { Admission, Job, JobSpec } from '../../domain/job.ts';
@@ -25,10 +26,11 @@ import type { ScalingPolicy } from '../../policy/services/contracts.ts';
 import type { NewEvent, Store } from '../../ports/store.ts';
 import type { Period, Route, Target, Traffic } from '../../ports/traffic.ts';
 import { newJob } from '../admit/new-job.ts';
-import { sparesIn } from '../replicas/spares.ts';
+import { servicePlansIn } from '../replicas/service-plans.ts';
 import { factsOf, liveInstances, type Facts } from './facts.ts';
 import { follow, type Moment, type Note } from './follow.ts';
-import { reconcile } from './reconcile.ts';
+import { reconcile, type Reconciled } from './reconcile.ts';
+import { relocate } from './relocate.ts';
 import { wantedBy, withPeriod } from './wanted.ts';
 
 export interface ControllerParts {
@@ -60,8 +62,8 @@ export interface Round {
 /** What a round finds of a service. */
 interface Seen {
   readonly facts: Facts;
-  /** Spare replicas that plans want. */
-  readonly spare: number;
+  /** What the last plan says of it; null: nothing yet. */
+  readonly plan: ServicePlan | null;
 }
 
 const NO_NOTES: readonly Note[] = [];
@@ -79,7 +81,7 @@ export class Controller {
     const { store, traffic, onFault } = this.#parts;
     const services = await store.services();
     const instances = services.length === 0 ? new Map() : await liveInstances(store);
-    const spares = services.length === 0 ? new Map<string, number>() : await sparesIn(store);
+    const plans = services.length === 0 ? new Map<string, ServicePlan>() : await servicePlansIn(store);
     const routes: Route[] = [];
     // A service whose round fails, or which another has changed meanwhile, keeps its route.
     const kept = new Set<string>();
@@ -87,7 +89,7 @@ export class Controller {
     for (const service of services) {
       try {
         const facts = await factsOf(service, { store, traffic, instances });
-        const next = await this.#decided(service, { facts, spare: spares.get(service.name) ?? 0 });
+        const next = await this.#decided(service, { facts, plan: plans.get(service.name) ?? null });
         if (next === 'gone') continue;
         if (next === 'lost') {
           kept.add(service.name);
@@ -107,15 +109,18 @@ export class Controller {
   }
 
   /** The service as it is recorded now. gone: it is deleted. lost: another has recorded something else meanwhile. */
-  async #decided(service: Service, { facts, spare }: Seen): Promise<Service | 'gone' | 'lost'> {
+  async #decided(service: Service, { facts, plan }: Seen): Promise<Service | 'gone' | 'lost'> {
     const { store } = this.#parts;
     const at = this.#moment();
-    const measured = await this.#measured(service, { facts, spare }, at);
+    const measured = await this.#measured(service, { facts, plan }, at);
     const followed = follow(measured.service, facts, at);
-    const { service: reconciled, begin, notes } = reconcile(followed.service, facts, at);
+    const relocated = relocate(followed.service, { facts, advised: plan?.relocation ?? null }, at);
+    const { service: reconciled, begin, notes } = reconcile(relocated.service, facts, at);
     const begun = await this.#begun(reconciled, begin, at.nowMs);
     const next = withState(begun, at.nowMs);
-    const events = [...measured.notes, ...followed.notes, ...notes].map((n) => eventOf(next, n, at.nowMs));
+    const events = [...measured.notes, ...followed.notes, ...relocated.notes, ...notes].map((n) =>
+      eventOf(next, n, at.nowMs),
+    );
     if (next.isDeleting && next.replicas.length === 0) {
       const deleted = eventOf(next, { type: 'service-deleted', text: 'deleted' }, at.nowMs);
       return (await store.dropService(service, [...events, deleted])) ? 'gone' : 'lost';
@@ -134,11 +139,12 @@ export class Controller {
   /** With the last monitoring period, where one is over, and what follows for the wanted replicas. */
   async #measured(
     service: Service,
-    { facts, spare }: Seen,
+    { facts, plan }: Seen,
     { nowMs }: Moment,
   ): Promise<{ service: Service; notes: readonly Note[] }> {
     const { traffic, speed } = this.#parts;
     const { load } = service;
+    const spare = plan?.spare ?? 0;
     if (service.isDeleting) return { service, notes: NO_NOTES };
     const endMs = traffic.measuredUntil(nowMs);
     if (!gte(endMs, plus(load.endMs, load.periodS))) return this.#wanted(service, spare);
@@ -178,7 +184,8 @@ export class Controller {
     return { service: { ...service, wanted: { ...wanted, reason } }, notes };
   }
 
-  async #begun(service: Service, count: number, nowMs: EpochMs): Promise<Service> {
+  async #begun(service: Service, begin: Reconciled['begin'], nowMs: EpochMs): Promise<Service> {
+    const { count, relocating } = begin;
     if (count === 0) return service;
     const { traffic, random } = this.#parts;
     const { number: revision } = specOf(service);
@@ -196,7 +203,8 @@ export class Controller {
         hasServed: false,
         detail: 'it waits for capacity',
       } as const;
-      begun.push({ number, revision, job, port, ...rest });
+      const within = i < relocating ? service.relocation?.within : undefined;
+      begun.push({ number, revision, job, port, ...rest, ...(within === undefined ? {} : { within }) });
     }
     return { ...service, replicas: [...service.replicas, ...begun], nextReplica: service.nextReplica + count };
   }
@@ -243,6 +251,7 @@ function replicaJob(
       ...stage,
       env: { HOST: host, ...stage.env, PORT: String(replica.port) },
       port: replica.port,
+      ...(replica.within === undefined ? {} : { constraints: { ...stage.constraints, ...replica.within } }),
     })),
   };
 }

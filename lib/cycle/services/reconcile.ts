@@ -15,17 +15,18 @@ import {
   type Rollout,
   type Service,
 } from '../../domain/service.ts';
-import type { Facts } from './facts.ts';
+import type { Facts, ReplicaFacts } from './facts.ts';
 import type { Moment, Note } from './follow.ts';
 
 export interface Reconciled {
   /** With phases of those that go; without those that begin. */
   readonly service: Service;
-  /** Replicas of the current revision to begin. */
-  readonly begin: number;
+  /** Replicas of the current revision to begin: all, and those of them that relocate others. */
+  readonly begin: { readonly count: number; readonly relocating: number };
   readonly notes: readonly Note[];
 }
 
+const NONE_TO_BEGIN = { count: 0, relocating: 0 };
 /** Failed replicas of a new revision after which the earlier one comes back. */
 const MOST_FAILURES = 3;
 /** Wall seconds before the end of an instance at which its replica has no requests in flight any more. */
@@ -39,7 +40,7 @@ export function reconcile(given: Service, facts: Facts, at: Moment): Reconciled 
       rollout: null,
       replicas: given.replicas.map((r) => goes(r, 'the service is deleted', at)),
     };
-    return { service, begin: 0, notes: [] };
+    return { service, begin: NONE_TO_BEGIN, notes: [] };
   }
   const { service: rolled, notes } = rolledBack(given, at);
   const counts = countsOf(rolled, facts);
@@ -54,13 +55,17 @@ interface Counts {
   readonly current: readonly Replica[];
   /** The same of other revisions. */
   readonly others: readonly Replica[];
-  /** Replicas whose instance is being lost. */
+  /** Replicas whose instance is being lost, or left for a cheaper one. */
   readonly leaving: readonly Replica[];
   /** Most of the current revision and of others at once. */
   readonly mostAtOnce: number;
   /** Fewest healthy ones that an act of ours may leave. */
   readonly fewest: number;
 }
+
+/** True for a replica on the instance that the service leaves. */
+export const isRelocated = ({ relocation }: Service, { instance }: Pick<ReplicaFacts, 'instance'>): boolean =>
+  relocation !== undefined && instance === relocation.instance;
 
 const isOfUse = ({ phase }: Replica): boolean => phase === 'starting' || phase === 'healthy' || phase === 'unhealthy';
 const isHealthy = ({ phase }: Replica): boolean => phase === 'healthy';
@@ -70,7 +75,10 @@ function countsOf(service: Service, facts: Facts): Counts {
   const { replicas: wanted } = service.wanted;
   const root = rootOf(service, number);
   const useful = service.replicas.filter(isOfUse);
-  const isLeaving = ({ number: n }: Replica): boolean => (facts.get(n)?.goneMs ?? null) !== null;
+  const isLeaving = ({ number: n }: Replica): boolean => {
+    const fact = facts.get(n);
+    return fact !== undefined && (fact.goneMs !== null || isRelocated(service, fact));
+  };
   const stay = useful.filter((r) => !isLeaving(r));
   const isCurrent = (r: Replica): boolean => rootOf(service, r.revision) === root;
   const lacking = replicasOf(spec.update.maxUnavailable, wanted, 'down');
@@ -98,14 +106,16 @@ function departed(
   const leaving = new Set(counts.leaving.map((r) => r.number));
   const replicas = service.replicas.map((replica) => {
     if (!leaving.has(replica.number)) return replica;
-    const goneMs = facts.get(replica.number)?.goneMs ?? at.nowMs;
-    const leftS = secondsBetween(at.nowMs, goneMs) / at.speed;
+    const fact = facts.get(replica.number);
+    const isForCost = fact !== undefined && fact.goneMs === null && isRelocated(service, fact);
+    const leftS = isForCost ? Infinity : secondsBetween(at.nowMs, fact?.goneMs ?? at.nowMs) / at.speed;
     const isHealthyOne = isHealthy(replica);
     if (isHealthyOne && spare < 0 && leftS > Math.min(raw(drainS), leftS / 2) + SPARE_S && leftS > 2 * SPARE_S) {
       spare += 1;
       return replica;
     }
-    return goes(replica, 'its instance is taken by the market or given back', at);
+    const why = isForCost ? 'others serve where it costs less' : 'its instance is taken by the market or given back';
+    return goes(replica, why, at);
   });
   return { ...service, replicas };
 }
@@ -150,14 +160,22 @@ function goes(replica: Replica, why: string, { nowMs }: { readonly nowMs: EpochM
   return { ...replica, phase, sinceMs: nowMs, detail: why };
 }
 
-function toBegin(service: Service, { current, others, mostAtOnce }: Counts, { nowMs }: Moment): number {
+function toBegin(
+  service: Service,
+  { current, others, leaving, mostAtOnce }: Counts,
+  { nowMs }: Moment,
+): Reconciled['begin'] {
   const { notBeforeMs, wanted, rollout } = service;
-  if (notBeforeMs !== null && raw(notBeforeMs) > raw(nowMs)) return 0;
+  if (notBeforeMs !== null && raw(notBeforeMs) > raw(nowMs)) return NONE_TO_BEGIN;
   const missing = wanted.replicas - current.length;
   const begin = Math.max(0, Math.min(missing, mostAtOnce - current.length - others.length));
   // A revision that has failed begins one at a time until it is healthy once.
   const isDoubtful = (rollout?.failures ?? 0) > 0 && !current.some(isHealthy);
-  return isDoubtful ? Math.min(begin, Math.max(0, 1 - current.length)) : begin;
+  const count = isDoubtful ? Math.min(begin, Math.max(0, 1 - current.length)) : begin;
+  // Each that leaves for the cost's sake has one that comes there.
+  const coming = current.filter((r) => r.within !== undefined && !isHealthy(r)).length;
+  const relocating = service.relocation === undefined ? 0 : Math.min(count, Math.max(0, leaving.length - coming));
+  return { count, relocating };
 }
 
 /** An update is over once the wanted replicas of its revision are healthy and no other is left. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { scaleReplicas, sparesOf } from '../../../lib/cycle/replicas/footprint.ts';
+import { scaleReplicas, servicePlansOf } from '../../../lib/cycle/replicas/footprint.ts';
 import { acquiringBy } from '../../../lib/cycle/replicas/in-plans.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
 import type { Job } from '../../../lib/domain/job.ts';
@@ -10,7 +10,7 @@ import { FOOTPRINTS } from '../../../lib/stages/services/footprints.ts';
 import { SERVICE_LABEL, type ServiceNeed } from '../../../lib/domain/service.ts';
 import type { Snapshot } from '../../../lib/domain/snapshot.ts';
 import { jobId } from '../../../lib/kernel/ids.ts';
-import { raw } from '../../../lib/kernel/units.ts';
+import { plus, raw, seconds } from '../../../lib/kernel/units.ts';
 import type { Leftover, ScaleInput, ScalePolicy } from '../../../lib/policy/contracts.ts';
 import type { FootprintContext, FootprintPolicy } from '../../../lib/policy/services/contracts.ts';
 import { job, spec } from '../../support/builders.ts';
@@ -72,6 +72,7 @@ function inputOf({ jobs, needed, running = 0, utility = null }: World): ScaleInp
     pools: [view(LARGE, 0.1), view(SMALL, 0.06), view(SURE, 0.4)],
     instances: new Map(views.map((v) => [v.instance.id, { ...v, attempts }])),
     services: new Map([['web', need]]),
+    running: [],
   } as unknown as Snapshot;
   return {
     snapshot,
@@ -151,18 +152,73 @@ describe('instances for replicas', () => {
   it('have spare ones as far as the policy wants more than the load needs, and never more than as many again', () => {
     const spare = (count: number): number | undefined => {
       const footprint = buying({ pool: SMALL.id, bid: 'uncapped', count, reason: 'risk' });
-      return sparesOf(inputOf({ jobs: [], needed: 4, running: 4 }), { footprint })[0]?.replicas;
+      return servicePlansOf(inputOf({ jobs: [], needed: 4, running: 4 }), { footprint })[0]?.spare;
     };
     expect([spare(0), spare(1), spare(2), spare(50)]).toEqual([0, 1, 3, 4]);
   });
 
   it('have none spare where nothing is at risk', () => {
     const calm = inputOf({ jobs: [], needed: 4, running: 4 });
-    expect(sparesOf(calm, acquiringBy(calm.config, {}))).toEqual([{ service: 'web', replicas: 0 }]);
+    expect(servicePlansOf(calm, acquiringBy(calm.config, {}))).toEqual([
+      { service: 'web', spare: 0, relocation: null },
+    ]);
   });
 
   it('have an own policy by name alone', () => {
     expect(() => acquiringBy(config({ serviceFootprint: 'none-such' }), {})).toThrow('no footprint policy none-such');
+  });
+});
+
+describe('replicas that are dear where they are', () => {
+  /** Replicas on demand, with spot beside it at this price. */
+  const onDemand = (spotUsd: number | null, over: { readonly ageS?: number; readonly beside?: boolean } = {}) => {
+    const { ageS = 3000, beside = false } = over;
+    const held = [0, 1].map((i) => replicaJob(`r-${i}`));
+    const other = job({ id: jobId('batch'), spec: spec({ name: 'batch', class: 'best-effort' }) });
+    const on = instance('i-1', SURE, { launchedMs: plus(NOW, seconds(-ageS)) });
+    const attempts = [...held, ...(beside ? [other] : [])].map((of) => ({ attempt: { job: of.id } }));
+    const snapshot = {
+      nowMs: NOW,
+      jobs: new Map([...held, other].map((j) => [j.id, j])),
+      pools: [view(SMALL, spotUsd), view(SURE, 0.4)],
+      instances: new Map([[on.instance.id, { ...on, attempts }]]),
+      running: [],
+      services: new Map([['web', { name: 'web', needed: 2, target: 0.95, utility: null }]]),
+    } as unknown as Snapshot;
+    const known = { snapshot, config: config(), forecasts: { market: market([], () => exponential(0.01)) } };
+    return servicePlansOf(known, acquiringBy(config(), {}))[0]?.relocation;
+  };
+
+  it('go to the pools that the footprint policy would buy in their place', () => {
+    expect(onDemand(0.06)).toEqual({
+      instance: 'i-1',
+      within: { instanceTypes: ['b.small'], zones: ['b'], purchaseOptions: ['spot'] },
+      reason: 'its replicas cost 0.1 USD/h on a.large/a/on-demand, and 0.06 elsewhere',
+    });
+  });
+
+  it.each<[string, Parameters<typeof onDemand>]>([
+    ['is not clearly cheaper', [0.09]],
+    ['sells nothing', [null]],
+    ['is cheaper, but they have just begun', [0.06, { ageS: 300 }]],
+    ['is cheaper, but a job keeps their instance', [0.06, { beside: true }]],
+  ])('stay where another pool %s', (_, of) => {
+    expect(onDemand(...of)).toBeNull();
+  });
+
+  it('have no spare ones where best-effort tasks would give way', () => {
+    const { snapshot, config: of, forecasts } = inputOf({ jobs: [], needed: 4, running: 4 });
+    const footprint = buying({ pool: LARGE.id, bid: 'uncapped', count: 2, reason: 'some' });
+    const spare = (tasks: number): number | undefined => {
+      const task = { class: 'best-effort', attempt: { state: 'running', instance: 'i-1' }, stage: stage() };
+      const running = Array.from({ length: tasks }, () => ({
+        ...task,
+        stage: stage({ resources: resources(1, 1) }),
+      }));
+      const known = { snapshot: { ...snapshot, running } as unknown as Snapshot, config: of, forecasts };
+      return servicePlansOf(known, { footprint })[0]?.spare;
+    };
+    expect([spare(0), spare(1), spare(3), spare(9)]).toEqual([4, 3, 1, 0]);
   });
 });
 
@@ -177,7 +233,7 @@ describe('in a cycle of separate processes, replicas', () => {
     const { snapshot, forecasts } = inputOf({ jobs: waiting(6), needed: 6 });
     const acquiring = acquiringBy(config({ serviceFootprint }), {});
     const spares = (of: MarketForecast) =>
-      sparesOf({ snapshot, config: config(), forecasts: { market: of } }, acquiring);
+      servicePlansOf({ snapshot, config: config(), forecasts: { market: of } }, acquiring);
     expect(spares(table(snapshot))).toEqual(spares(forecasts.market));
   });
 

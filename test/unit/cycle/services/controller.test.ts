@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { specOf, type Service } from '../../../../lib/domain/service.ts';
 import type { Store } from '../../../../lib/ports/store.ts';
-import { serviceSpec, ServiceWorld } from '../../../support/service-world.ts';
+import { CHEAPER, serviceSpec, ServiceWorld } from '../../../support/service-world.ts';
 
 const healthy = ({ replicas }: Service): number => replicas.filter((r) => r.phase === 'healthy').length;
 const serving = (world: ServiceWorld): number =>
@@ -174,6 +174,46 @@ describe('controller of services', () => {
     await world.pass(40);
     expect(healthy(await world.service())).toBe(2);
     expect(world.faults.map(String)).toContain('Error: no metrics');
+  });
+
+  it('lets the replicas of a dear instance go where it is cheaper, and drains them only once the others serve', async () => {
+    const world = await running({ min: 3 });
+    await world.advise(2);
+    let fewest = 3;
+    await world.pass(30, () => void (fewest = Math.min(fewest, serving(world))));
+    expect(fewest).toBe(3);
+    const { replicas, relocation } = await world.service();
+    expect(replicas.map((r) => r.number)).toEqual([1, 3, 4]);
+    expect(relocation).toBeUndefined();
+    const jobs = await Promise.all(replicas.map((r) => world.store.job(r.job)));
+    expect(jobs.map((j) => j?.spec.stages[0]?.constraints)).toEqual([{}, {}, CHEAPER]);
+  });
+
+  it('leaves replicas where they are where cheaper pools refuse, and does not ask again for an hour', async () => {
+    const world = await running();
+    world.refusesCheaper = true;
+    await world.advise(1);
+    await world.pass(850);
+    expect((await world.service()).replicas.map((r) => r.number)).toEqual([1, 2, 3]);
+    await world.pass(100);
+    expect((await world.service()).replicas.map((r) => r.number)).toEqual([1, 2]);
+    await world.pass(3000);
+    expect((await world.service()).nextReplica).toBe(4);
+    expect(await world.jobs()).toHaveLength(2);
+    const told = (await world.store.events(0, 1000)).filter((e) => e.type === 'service-relocation-failed');
+    expect(told).toHaveLength(1);
+  });
+
+  it('gives a relocation up for an update', async () => {
+    const world = await running();
+    world.refusesCheaper = true;
+    await world.advise(1);
+    await world.pass(5);
+    await world.apply(serviceSpec({ env: { V: 2 } }));
+    await world.pass(60);
+    const service = await world.service();
+    expect([service.state, service.rollout, service.relocation]).toEqual(['healthy', null, undefined]);
+    expect(service.replicas.every((r) => r.revision === 2 && r.within === undefined)).toBe(true);
   });
 
   it('says whether the next round may have more to do', async () => {

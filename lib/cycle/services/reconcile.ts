@@ -94,30 +94,40 @@ function countsOf(service: Service, facts: Facts): Counts {
   };
 }
 
-/** Replicas whose instances are being lost are drained once others are there, or when the time comes. */
+/**
+ * Replicas whose instances are being lost or left are drained once others are there, or when the time comes. Those that
+ * can stay serve longest.
+ */
 function departed(
   service: Service,
   counts: Counts,
   { facts, at }: { readonly facts: Facts; readonly at: Moment },
 ): Service {
   if (counts.leaving.length === 0) return service;
-  const { drainS } = specOf(service).spec;
+  const goneMsOf = ({ number }: Replica): EpochMs | null => facts.get(number)?.goneMs ?? null;
+  const byTime = [...counts.leaving].sort((a, b) => Number(goneMsOf(b) === null) - Number(goneMsOf(a) === null));
   let spare = [...counts.current, ...counts.others].filter(isHealthy).length - service.wanted.replicas;
-  const leaving = new Set(counts.leaving.map((r) => r.number));
+  const gone = new Map<number, string>();
+  for (const replica of byTime) {
+    if (isHealthy(replica) && spare < 0 && hasTime(service, goneMsOf(replica), at)) spare += 1;
+    else gone.set(replica.number, goneMsOf(replica) === null ? RELOCATED : LOST);
+  }
   const replicas = service.replicas.map((replica) => {
-    if (!leaving.has(replica.number)) return replica;
-    const fact = facts.get(replica.number);
-    const isForCost = fact !== undefined && fact.goneMs === null && isRelocated(service, fact);
-    const leftS = isForCost ? Infinity : secondsBetween(at.nowMs, fact?.goneMs ?? at.nowMs) / at.speed;
-    const isHealthyOne = isHealthy(replica);
-    if (isHealthyOne && spare < 0 && leftS > Math.min(raw(drainS), leftS / 2) + SPARE_S && leftS > 2 * SPARE_S) {
-      spare += 1;
-      return replica;
-    }
-    const why = isForCost ? 'others serve where it costs less' : 'its instance is taken by the market or given back';
-    return goes(replica, why, at);
+    const why = gone.get(replica.number);
+    return why === undefined ? replica : goes(replica, why, at);
   });
   return { ...service, replicas };
+}
+
+const RELOCATED = 'others serve where it costs less';
+const LOST = 'its instance is taken by the market or given back';
+
+/** True if a replica can still serve and then drain before its instance is gone. Null: it stays. */
+function hasTime(service: Service, goneMs: EpochMs | null, { nowMs, speed }: Moment): boolean {
+  if (goneMs === null) return true;
+  const leftS = secondsBetween(nowMs, goneMs) / speed;
+  const { drainS } = specOf(service).spec;
+  return leftS > Math.min(raw(drainS), leftS / 2) + SPARE_S && leftS > 2 * SPARE_S;
 }
 
 /** Replicas beyond those that are wanted, and those of other revisions as far as the current one stands in. */

@@ -61,9 +61,10 @@ export function demandOf(
     return view === undefined ? 0 : unitsIn(view.pool);
   };
   const held = heldBy(need, snapshot, (pool) => pools.get(pool.id)?.pool ?? inUnits(pool, 1));
+  const empty = emptyOnes(snapshot, (pool) => pools.get(pool.id)?.pool ?? null);
   const of = contextOf({ need, nowMs: snapshot.nowMs, config, market: forecasts.market });
   const context: FootprintContext = { ...of, pools: [...pools.values()], held };
-  return { context, fits, held };
+  return { context, fits, held, empty };
 }
 
 const contextOf = (of: {
@@ -119,3 +120,12 @@ function heldBy(
     return [{ id, bid, launchedMs, units, pool: poolOf(view.pool) }];
   });
 }
+
+/** Instances that came or come and on which nothing runs: bought for replicas that wait, as far as is known. */
+const emptyOnes = (snapshot: Snapshot, poolOf: (pool: Pool) => Pool | null): readonly HeldInstance[] =>
+  [...snapshot.instances.values()].flatMap((view: InstanceView): HeldInstance[] => {
+    const pool = poolOf(view.pool);
+    if (pool === null || view.attempts.length > 0 || !takesTasks(view.instance)) return [];
+    const { id, bid, launchedMs } = view.instance;
+    return [{ id, bid, launchedMs, units: unitsIn(pool), pool }];
+  });

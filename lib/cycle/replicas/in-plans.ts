@@ -6,6 +6,8 @@
  *   4.1.2): so it comes before best-effort work and takes its place. An hour without it costs twenty times such a job:
  *   it never waits to save money, and yet a lower price is worth a small risk that it is lost, for the next one begins
  *   with the market's warning, while it still serves.
+ * - What the market takes costs the time until the next one serves, which its footprint has weighed: for its place the
+ *   risk of those few minutes counts, not that of an hour. Else a plan would leave what the footprint has bought.
  * - It never waits for a slot of other tasks, and no plan moves, copies or preempts it: its controller begins the next
  *   one before it ends this one.
  */
@@ -23,8 +25,11 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { footprintNamed } from '../../stages/services/footprints.ts';
 import type { Acquiring } from './demand.ts';
 import { scaleReplicas } from './footprint.ts';
+import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
+import type { MarketForecast } from '../../domain/forecasts.ts';
+import { UNTIL_REPLACED_S } from '../../stages/services/footprints.ts';
 import { worthAt } from '../../domain/utility.ts';
-import type { MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
+import type { AppraisePolicy, MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
 
 /** Worth over that of a best-effort job of the same size (JamaisVu, section 4.1.2). */
@@ -53,6 +58,7 @@ export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
     stages: {
       ...stages,
       value: valueOfReplicas(stages.value),
+      appraise: appraiseReplicas(stages.appraise),
       move: withoutReplicas(stages.move),
       queue: replicasDoNotWait(stages.queue),
       scale: scaleReplicas(stages.scale, acquiringBy(input.config, stages)),
@@ -124,6 +130,32 @@ function replicaWorth(worth: Worth, nowMs: EpochMs): Worth {
     latestSafeStartMs: null,
     reason: `a replica that its service needs now: worth ${FACTOR} times a best-effort job of its size`,
   };
+}
+
+/** Replicas are appraised apart from the rest. O(groups) beside the policy's own work. */
+const appraiseReplicas =
+  (appraise: AppraisePolicy): AppraisePolicy =>
+  (context) => {
+    const { snapshot, forecasts } = context;
+    const replicas = snapshot.groups.filter(isReplica);
+    if (replicas.length === 0) return appraise(context);
+    const rest = snapshot.groups.filter((g) => !isReplica(g));
+    const market = untilReplaced(forecasts.market);
+    return new Map([
+      ...appraise({ ...context, snapshot: { ...snapshot, groups: rest } }),
+      ...appraise({ ...context, snapshot: { ...snapshot, groups: replicas }, forecasts: { ...forecasts, market } }),
+    ]);
+  };
+
+/** The market, with risks of the time until the next replica serves. */
+const untilReplaced = (market: MarketForecast): MarketForecast => ({
+  ...market,
+  interruption: (pool, bid) => brief(market.interruption(pool, bid)),
+});
+
+function brief(curve: InterruptionCurve): InterruptionCurve {
+  const most = pInterruptedWithin(curve, seconds(UNTIL_REPLACED_S));
+  return { ...curve, pInterrupted: curve.pInterrupted.map((p) => Math.min(p, most)) };
 }
 
 const withoutReplicas = (move: MovePolicy): MovePolicy => ({

@@ -15,7 +15,7 @@ import { tributary } from './tributary.ts';
  * Time over which a loss counts, seconds: from the market's warning until the next replica serves, at most. The paper
  * counts losses within the hour of a refund; since then replicas that are warned are replaced while they serve.
  */
-const UNTIL_REPLACED_S = 220;
+export const UNTIL_REPLACED_S = 220;
 
 export const FOOTPRINTS = {
   ebbtide: {

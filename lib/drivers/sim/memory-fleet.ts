@@ -185,7 +185,7 @@ export class MemoryFleet implements Fleet {
 
   /**
    * True if something happened in the instant of requests, because of them: a machine that was up at once, a task of no
-   * length. No cycle knows of it yet. Asking resets the answer.
+   * length, a server that others are to reach. No cycle knows of it yet. Asking resets the answer.
    */
   takeUntold(): boolean {
     const isUntold = this.#isUntold;
@@ -340,6 +340,8 @@ export class MemoryFleet implements Fleet {
     attempt.startedMs = atMs;
     if (script.stdout !== undefined) this.#stdout.set(request.attempt, script.stdout);
     this.#observe(instance, { kind: 'attempt-started', attempt: request.attempt, atMs });
+    // Requests can reach it once its start is known.
+    if (request.port !== undefined) this.#isUntold = true;
     const endMs = script.pace === undefined ? plus(atMs, script.runtimeS) : pacedEnd(instance, attempt, script);
     this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
     if (instance.paced > 0) this.#repace(instance, atMs);

@@ -146,6 +146,8 @@ export interface ServiceLoad {
   readonly last: PeriodMeasures | null;
   /** What one replica serves in time, as far as measured; null: nothing was. */
   readonly learned: LearnedCapacity | null;
+  /** Share of the expected load to be ready for beyond it, because too many requests were slow. Absent: none. */
+  readonly headroom?: number;
   /** Sums since the service began. */
   readonly requests: number;
   readonly slow: number;

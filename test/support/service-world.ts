@@ -59,6 +59,8 @@ export class ServiceWorld {
   routes: readonly Route[] = [];
   /** Requests per second that arrive; null: the metrics have stopped. `fails`: asking for them fails. */
   rps: number | null | 'fails' = 0;
+  /** Share of the requests that are answered too late. */
+  slowShare = 0;
   readonly faults: unknown[] = [];
   /** True: pools that replicas relocate to sell nothing. */
   refusesCheaper = false;
@@ -190,7 +192,8 @@ export class ServiceWorld {
       if (this.rps === 'fails') throw new Error('no metrics');
       if (this.rps === null) return null;
       const requests = Math.round((this.rps * (raw(toMs) - raw(fromMs))) / 1000);
-      return { fromMs, toMs, requests, slow: 0, failed: 0, p50S: 0.1, p95S: 0.2, p99S: 0.3, queued: 0 };
+      const slow = Math.round(requests * this.slowShare);
+      return { fromMs, toMs, requests, slow, failed: 0, p50S: 0.1, p95S: 0.2, p99S: 0.3, queued: 0 };
     },
     measuredUntil: (nowMs) => nowMs,
     address: async () => null,

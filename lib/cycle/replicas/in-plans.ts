@@ -25,6 +25,7 @@ import type { SchedulerConfig } from '../../domain/config.ts';
 import { footprintNamed } from '../../stages/services/footprints.ts';
 import type { Acquiring } from './demand.ts';
 import { scaleReplicas } from './footprint.ts';
+import { givingWay } from './give-way.ts';
 import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
 import type { MarketForecast } from '../../domain/forecasts.ts';
 import { UNTIL_REPLACED_S } from '../../stages/services/footprints.ts';
@@ -60,6 +61,7 @@ export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
       value: valueOfReplicas(stages.value),
       appraise: appraiseReplicas(stages.appraise),
       move: withoutReplicas(stages.move),
+      plan: givingWay(stages.plan),
       queue: replicasDoNotWait(stages.queue),
       scale: scaleReplicas(stages.scale, acquiringBy(input.config, stages)),
     },

@@ -153,7 +153,8 @@ export class Controller {
     const replicas = [...facts.values()].filter((f) => f.health === 'healthy').length;
     const wallS = secondsBetween(period.fromMs, endMs) / speed;
     const { spec } = specOf(service);
-    const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs };
+    const isShort = replicas < service.wanted.replicas;
+    const measured = { period: found === null ? null : { ...found, replicas }, wallS, endMs, isShort };
     return this.#wanted({ ...service, load: withPeriod(load, measured, spec) }, spare);
   }
 

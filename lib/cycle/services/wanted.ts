@@ -17,6 +17,13 @@ import type { ScalingPolicy } from '../../policy/services/contracts.ts';
 
 /** Monitoring periods kept: three days of minutes. */
 const PERIODS_KEPT = 4320;
+/**
+ * Headroom that a period adds for the share of its slow requests over that which the target allows; a calm period takes
+ * some back. So in the long run as many requests are slow as the target allows, whatever the load is like (integral
+ * control). At most half of the load: requests that more replicas do not make faster must not double a bill.
+ */
+const HEADROOM_PER_SHARE = 0.5;
+const MOST_HEADROOM = 0.5;
 /** A replica that was too slow is believed to serve so much less than it was given. */
 const LESS = 0.9;
 
@@ -54,13 +61,15 @@ export function wantedBy(service: Service, policy: ScalingPolicy, spare = 0): An
   const { learned } = service.load;
   const perReplica = spec.capacityRps ?? learned?.rps ?? null;
   if (perReplica === null) return used(withSpare(needed, 'what a replica can serve is not known yet'));
-  const needRps = answer.rps + burstRps(answer.rps, spec);
+  const headroom = service.load.headroom ?? 0;
+  const needRps = (answer.rps + burstRps(answer.rps, spec)) * (1 + headroom);
   const enough = bounded(Math.ceil(needRps / perReplica - 1e-9));
   // More than a replica has served so far may be no trouble: there are no more replicas until requests are slow.
   const isUntried = spec.capacityRps === null && learned?.isLimit === false;
   const replicas = isUntried ? Math.min(needed, enough) : enough;
   const within = replicas === spec.max && needRps > replicas * perReplica ? ', at most `max`' : '';
-  const reason = `${amount(answer.rps)} rps expected, ${amount(needRps)} with bursts, ${amount(perReplica)} per replica${within}`;
+  const more = headroom > 0 ? ` and ${Math.round(100 * headroom)} % headroom, because requests were slow` : '';
+  const reason = `${amount(answer.rps)} rps expected, ${amount(needRps)} with bursts${more}, ${amount(perReplica)} per replica${within}`;
   return used(withSpare(replicas, reason));
 }
 
@@ -95,10 +104,16 @@ export interface Measured {
   /** Wall seconds of the period. */
   readonly wallS: number;
   readonly endMs: ServiceLoad['endMs'];
+  /** True: fewer replicas were healthy than were wanted, so that slow requests say nothing about how many are. */
+  readonly isShort: boolean;
 }
 
 /** The load with one more period, and what it says about a replica. O(periods kept). */
-export function withPeriod(load: ServiceLoad, { period, wallS, endMs }: Measured, spec: ServiceSpec): ServiceLoad {
+export function withPeriod(
+  load: ServiceLoad,
+  { period, wallS, endMs, isShort }: Measured,
+  spec: ServiceSpec,
+): ServiceLoad {
   const rps = period === null ? null : (period.requests + period.failed) / wallS;
   const all = [...load.rps, rps].slice(-PERIODS_KEPT);
   if (period === null) return { ...load, rps: all, endMs };
@@ -108,10 +123,18 @@ export function withPeriod(load: ServiceLoad, { period, wallS, endMs }: Measured
     endMs,
     last: period,
     learned: learned(load.learned, period, { spec, wallS }),
+    headroom: isShort ? (load.headroom ?? 0) : headroomAfter(load.headroom ?? 0, period, spec),
     requests: load.requests + period.requests,
     slow: load.slow + period.slow,
     failed: load.failed + period.failed,
   };
+}
+
+function headroomAfter(now: number, { requests, slow, failed }: PeriodMeasures, { target }: ServiceSpec): number {
+  const all = requests + failed;
+  if (all === 0) return now;
+  const over = (slow + failed) / all - (1 - target.percent / 100);
+  return Math.min(MOST_HEADROOM, Math.max(0, now + HEADROOM_PER_SHARE * over));
 }
 
 /**

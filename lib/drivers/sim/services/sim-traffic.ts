@@ -127,7 +127,9 @@ class Load {
     if (!isKnown) return null;
     const answered = counts.requests - counts.failed;
     const quantiles = { p50S: null, p95S: null, p99S: null };
-    return { fromMs, toMs, ...counts, requests: answered, ...quantiles, queued: this.#queue.waiting };
+    // The queue's slow requests include those that failed.
+    const slow = Math.max(0, counts.slow - counts.failed);
+    return { fromMs, toMs, ...counts, requests: answered, slow, ...quantiles, queued: this.#queue.waiting };
   }
 
   /** Minute by minute, at the rate of each. */

@@ -165,6 +165,27 @@ describe('controller of services', () => {
     expect((await world.store.events(0, 1000)).filter((e) => e.type === 'service-scaling-refused')).toHaveLength(1);
   });
 
+  it('adds headroom while more requests are slow than the target allows, half of the load at most, and takes it back', async () => {
+    const world = await running({ max: 20 });
+    world.rps = 40;
+    await world.pass(130);
+    const wanted = async (): Promise<number> => (await world.service()).wanted.replicas;
+    expect(await wanted()).toBe(6);
+    world.slowShare = 0.05;
+    await world.pass(300);
+    expect(await wanted()).toBe(6);
+    world.slowShare = 0.45;
+    await world.pass(130);
+    expect(await wanted()).toBe(8);
+    expect((await world.service()).wanted.reason).toMatch(/ and 40 % headroom, because requests were slow/);
+    await world.pass(600);
+    // 40 rps and bursts, by one and a half.
+    expect(await wanted()).toBe(8);
+    world.slowShare = 0;
+    await world.pass(1500);
+    expect(await wanted()).toBe(6);
+  });
+
   it('replaces lost replicas while metrics cannot be had, and says so', async () => {
     const world = await running();
     world.rps = 'fails';

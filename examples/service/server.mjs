@@ -18,7 +18,9 @@ const server = createServer((request, response) => {
     response.end(error === null ? `${key.toString('hex')}\n` : 'failed\n');
   });
 });
-server.listen(port, process.env.HOST ?? '127.0.0.1', () => console.log(`listens on ${port}, ${iterations} iterations a request`));
+server.listen(port, process.env.HOST ?? '127.0.0.1', () =>
+  console.log(`listens on ${port}, ${iterations} iterations a request`),
+);
 
 // Requests in flight are answered before the process ends.
 process.on('SIGTERM', () => server.close(() => process.exit(0)));

@@ -23,6 +23,9 @@ export interface Route extends Pick<ServiceSpec, 'target' | 'health' | 'concurre
   readonly targets: readonly Target[];
 }
 
+/** A service, with what counts as slow. */
+export type Measured = Pick<Route, 'service' | 'target'>;
+
 export interface TargetState {
   readonly replica: number;
   /** unknown: not checked yet. */
@@ -46,7 +49,7 @@ export interface Traffic {
   /** State of each of these replicas, as far as known. */
   states(service: string, located: readonly Located[]): Promise<ReadonlyMap<number, TargetState>>;
   /** Requests that ended in this period; null if nothing was measured. A period is asked for once. */
-  measures(service: string, period: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null>;
+  measures(of: Measured, period: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null>;
   /** Time until which requests can be asked for at `nowMs`: the end of the next period at the latest. */
   measuredUntil(nowMs: EpochMs): EpochMs;
   /** URL of a service; null until it has one. */

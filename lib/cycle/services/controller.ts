@@ -159,10 +159,11 @@ export class Controller {
   }
 
   /** Null also where the metrics cannot be had: replicas are followed and replaced all the same. */
-  async #measures({ name }: Service, period: Period): ReturnType<Traffic['measures']> {
+  async #measures(service: Service, period: Period): ReturnType<Traffic['measures']> {
     const { traffic, onFault } = this.#parts;
+    const { name } = service;
     try {
-      return await traffic.measures(name, period);
+      return await traffic.measures({ service: name, target: specOf(service).spec.target }, period);
     } catch (error) {
       onFault(name, error);
       return null;

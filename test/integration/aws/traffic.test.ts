@@ -175,7 +175,7 @@ describe('services behind a load balancer', () => {
     wallMs = Date.now();
     // So many milliseconds of wall time after now, in the engine's time.
     const at = (ms: number) => epochMs(raw(world.double.now()) + (ms - Date.now()) * WORLD_SPEED);
-    const of = (fromMs: number, toMs: number) => traffic.measures('web', { fromMs: at(fromMs), toMs: at(toMs) });
+    const of = (fromMs: number, toMs: number) => traffic.measures(routeTo([]), { fromMs: at(fromMs), toMs: at(toMs) });
     expect(await of(minuteMs, minuteMs + 60_000)).toBeNull();
     await answers(10);
     await sleep(minuteMs + 60_200 - Date.now());

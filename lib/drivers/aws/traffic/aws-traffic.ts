@@ -9,7 +9,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
 import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
-import type { Located, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
+import type { Located, Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import { groupName } from './group-names.ts';
 import type { Endpoint, EndpointHealth, Listener, LoadBalancer } from './load-balancer.ts';
 import { completeUntilMs, MINUTE_MS, requestMetrics } from './request-metrics.ts';
@@ -45,9 +45,8 @@ export class AwsTraffic implements Traffic {
   readonly #parts: AwsTrafficParts;
   /** ARNs of target groups by name, of the last look. */
   #groups: ReadonlyMap<string, string> | null = null;
-  /** Rules that this process has set, by group, and the latencies of targets, by service. */
+  /** Rules that this process has set, by group. */
   readonly #rules = new Map<string, string>();
-  readonly #latencyS = new Map<string, number>();
 
   constructor(parts: AwsTrafficParts) {
     this.#parts = parts;
@@ -86,15 +85,17 @@ export class AwsTraffic implements Traffic {
     );
   }
 
-  async measures(service: string, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
+  async measures(
+    { service, target }: Measured,
+    { fromMs, toMs }: Period,
+  ): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
     const { balancer, cloudWatch, arn } = this.#parts;
     this.#groups ??= await balancer.groups();
     const group = this.#groups.get(this.#nameOf(service));
-    const latencyS = this.#latencyS.get(service);
-    if (group === undefined || latencyS === undefined) return null;
+    if (group === undefined) return null;
     const [from, to] = [fromMs, toMs].map((ms) => Math.round(this.#wallMs(ms) / MINUTE_MS) * MINUTE_MS);
     if (from === undefined || to === undefined || from >= to) return null;
-    const asked = { loadBalancer: arn, group, fromMs: from, toMs: to, latencyS };
+    const asked = { loadBalancer: arn, group, fromMs: from, toMs: to, latencyS: raw(target.latencyS) };
     const requests = await requestMetrics(cloudWatch, asked);
     return requests === null ? null : { fromMs, toMs, ...requests };
   }
@@ -130,7 +131,6 @@ export class AwsTraffic implements Traffic {
     const known = groups.get(name);
     const group = known ?? (await balancer.createGroup(service, rules));
     groups.set(name, group);
-    this.#latencyS.set(service, raw(route.target.latencyS));
     const text = JSON.stringify(rules);
     if (this.#rules.get(group) !== text) {
       await balancer.setRules(group, rules);

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { EbbError } from '../../../kernel/errors.ts';
 import type { EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
-import type { Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
+import type { Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import type { CallName, FromTraffic, TrafficCalls } from './traffic-messages.ts';
 
 const NONE: ReadonlySet<string> = new Set();
@@ -34,7 +34,7 @@ export class LocalTraffic implements Traffic {
     return new Map((await this.#call('states', service)).map((s) => [s.replica, s]));
   }
 
-  async measures(service: string, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
+  async measures({ service }: Measured, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
     const taken = this.#worker === null ? null : await this.#call('take', service);
     return taken === null ? null : { fromMs, toMs, ...taken };
   }

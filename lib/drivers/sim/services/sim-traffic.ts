@@ -8,7 +8,7 @@ import { randomStream } from '../../../kernel/random.ts';
 import { raw, vcpusIn, type EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures, ServiceSpec } from '../../../domain/service.ts';
 import type { ServiceUse } from '../../../report/outcome.ts';
-import type { Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
+import type { Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /** A service of a simulation, with the requests that reach it. */
@@ -53,7 +53,7 @@ export class SimTraffic implements Traffic {
     return this.#load.get(service)?.states ?? new Map();
   }
 
-  async measures(service: string, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
+  async measures({ service }: Measured, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {
     return this.#load.get(service)?.take(fromMs, toMs) ?? null;
   }
 

@@ -60,7 +60,7 @@ async function behindProxy(port: number): Promise<string> {
     targets: [{ replica: 1, instance: instanceId('i-bench'), attempt: attemptId('a-bench'), port, mode: 'serve' }],
   };
   await traffic.route([route]);
-  while ((await traffic.states('bench')).get(1)?.health !== 'healthy') await delay(100);
+  while ((await traffic.states('bench', route.targets)).get(1)?.health !== 'healthy') await delay(100);
   const address = await traffic.address('bench');
   if (address === null) throw new Error('the proxy has no address');
   return address;

@@ -36,6 +36,14 @@ export interface TargetState {
   readonly detail: string | null;
 }
 
+/** State of a replica whose service cannot be routed. */
+export const unrouted = (replica: number, why: Error): TargetState => ({
+  replica,
+  health: 'unknown',
+  inFlight: 0,
+  detail: why.message,
+});
+
 /**
  * Load balancer of services: a reverse proxy on one machine, an Application Load Balancer on AWS, queues in a
  * simulation. It checks replicas, spreads requests over healthy ones, and measures.

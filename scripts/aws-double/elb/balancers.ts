@@ -258,9 +258,6 @@ export class Balancers {
     if ([...this.#listeners.values()].some((l) => l.balancer === LoadBalancerArn && l.port === Port)) {
       throw new AwsFault('DuplicateListener', `A listener already exists on this port for '${LoadBalancerArn}'`);
     }
-    if (this.#listenerOf(group) !== undefined) {
-      throw new NotPlayed('TooManyTargets', 'the double forwards to a target group from one listener');
-    }
     const proxy = await ServiceProxy.open(routeOf(group, Port));
     const arn = this.#arn(`listener/app/${this.#balancers.get(LoadBalancerArn) ?? ''}`);
     const listener = { arn, balancer: LoadBalancerArn, port: Port, group, proxy };

@@ -9,6 +9,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import { EbbError } from '../../../kernel/errors.ts';
 import { epochMs, raw, type EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
+import { unrouted } from '../../../ports/traffic.ts';
 import type { Located, Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import { groupName } from './group-names.ts';
 import type { Endpoint, EndpointHealth, Listener, LoadBalancer } from './load-balancer.ts';
@@ -45,6 +46,8 @@ export class AwsTraffic implements Traffic {
   readonly #parts: AwsTrafficParts;
   /** ARNs of target groups by name, of the last look. */
   #groups: ReadonlyMap<string, string> | null = null;
+  /** Services that could not have their route the last time. */
+  #refused = new Map<string, Error>();
   /** Rules that this process has set, by group. */
   readonly #rules = new Map<string, string>();
 
@@ -58,19 +61,26 @@ export class AwsTraffic implements Traffic {
     const groups = new Map(await balancer.groups());
     const listeners = [...(await balancer.listeners())];
     const faults: unknown[] = [];
-    const attempt = async (work: () => Promise<void>): Promise<void> => {
-      await work().catch((fault: unknown) => faults.push(fault));
+    const attempt = async (work: () => Promise<void>, service?: string): Promise<void> => {
+      await work().catch((fault: unknown) => {
+        faults.push(fault);
+        if (service !== undefined && fault instanceof Error) this.#refused.set(service, fault);
+      });
     };
     const wanted = new Set([...routes.map((r) => r.service), ...kept].map((service) => this.#nameOf(service)));
     for (const [name, group] of groups)
       if (!wanted.has(name)) await attempt(() => this.#remove(name, { group, listeners, groups }));
-    for (const route of routes) await attempt(() => this.#routeOne(route, { listeners, groups }));
+    this.#refused = new Map();
+    for (const route of routes) {
+      await attempt(() => this.#routeOne(route, { listeners, groups }), route.service);
+    }
     this.#groups = groups;
     if (faults.length > 0) throw faults[0];
   }
 
   async states(service: string, located: readonly Located[]): Promise<ReadonlyMap<number, TargetState>> {
     const { balancer, places } = this.#parts;
+    const refused = this.#refused.get(service);
     this.#groups ??= await balancer.groups();
     const group = this.#groups.get(this.#nameOf(service));
     const health = group === undefined ? [] : await balancer.health(group);
@@ -80,7 +90,8 @@ export class AwsTraffic implements Traffic {
       located.map(({ replica }) => {
         const endpoint = found.get(replica);
         const seen = endpoint === undefined ? undefined : byEndpoint.get(textOf(endpoint));
-        return [replica, stateOf(replica, seen, endpoint)];
+        const state = stateOf(replica, seen, endpoint);
+        return [replica, refused === undefined || state.health !== 'unknown' ? state : unrouted(replica, refused)];
       }),
     );
   }
@@ -149,17 +160,18 @@ export class AwsTraffic implements Traffic {
     const { balancer, addresses } = this.#parts;
     const own = listeners.filter((l) => l.group === group);
     const [fitting] = own.filter((l) => wanted === null || l.port === wanted);
-    for (const listener of own) {
-      if (listener === fitting) continue;
-      await balancer.deleteListener(listener.arn);
-      listeners.splice(listeners.indexOf(listener), 1);
-    }
     if (fitting === undefined) {
       const port = wanted ?? freePort(listeners);
       if (!(await balancer.createListener(port, group))) throw portTaken(service, port);
       listeners.push({ arn: '', port, group });
       await addresses.set(name, port);
     } else if ((await addresses.of(service)) === null) await addresses.set(name, fitting.port);
+    // The earlier ports go once it has this one.
+    for (const listener of own) {
+      if (listener === fitting) continue;
+      await balancer.deleteListener(listener.arn);
+      listeners.splice(listeners.indexOf(listener), 1);
+    }
   }
 
   async #setTargets({ targets }: Route, group: string): Promise<void> {

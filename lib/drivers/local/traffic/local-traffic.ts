@@ -9,7 +9,8 @@ import { Worker } from 'node:worker_threads';
 import { EbbError } from '../../../kernel/errors.ts';
 import type { EpochMs } from '../../../kernel/units.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
-import type { Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
+import { unrouted } from '../../../ports/traffic.ts';
+import type { Located, Measured, Period, Route, TargetState, Traffic } from '../../../ports/traffic.ts';
 import type { CallName, FromTraffic, TrafficCalls } from './traffic-messages.ts';
 
 const NONE: ReadonlySet<string> = new Set();
@@ -23,15 +24,22 @@ export class LocalTraffic implements Traffic {
   #worker: Worker | null = null;
   #calls = 0;
   readonly #open = new Map<number, Awaiting>();
+  /** Services that could not have their route the last time. */
+  #refused: ReadonlyMap<string, EbbError> = new Map();
 
   async route(routes: readonly Route[], kept: ReadonlySet<string> = NONE): Promise<void> {
     if (routes.length === 0 && this.#worker === null) return;
-    await this.#call('route', { routes, kept: [...kept] });
+    const refused = await this.#call('route', { routes, kept: [...kept] });
+    this.#refused = new Map(refused.map((r) => [r.service, new EbbError(r.code, r.facts)]));
+    for (const error of this.#refused.values()) throw error;
   }
 
-  async states(service: string): Promise<ReadonlyMap<number, TargetState>> {
+  async states(service: string, located: readonly Located[]): Promise<ReadonlyMap<number, TargetState>> {
     if (this.#worker === null) return new Map();
-    return new Map((await this.#call('states', service)).map((s) => [s.replica, s]));
+    const states = await this.#call('states', service);
+    const refused = this.#refused.get(service);
+    if (states.length > 0 || refused === undefined) return new Map(states.map((s) => [s.replica, s]));
+    return new Map(located.map(({ replica }) => [replica, unrouted(replica, refused)]));
   }
 
   async measures({ service }: Measured, { fromMs, toMs }: Period): Promise<Omit<PeriodMeasures, 'replicas'> | null> {

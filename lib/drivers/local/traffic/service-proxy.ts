@@ -63,6 +63,11 @@ export class ServiceProxy {
     return [...this.#targets.values()].map((t) => t.state);
   }
 
+  /** Port that its route named; null: any. */
+  get port(): number | null {
+    return this.#route.port;
+  }
+
   /** True if it listens where this route wants it to. */
   fits({ port }: Route): boolean {
     return port === this.#route.port;

@@ -2,11 +2,19 @@ import type { ErrorCode, ErrorFacts } from '../../../kernel/errors.ts';
 import type { PeriodMeasures } from '../../../domain/service.ts';
 import type { Route, TargetState } from '../../../ports/traffic.ts';
 
+/** A service that cannot have its route. As an object an error would lose its class between threads. */
+export interface Refused {
+  readonly service: string;
+  readonly code: ErrorCode;
+  readonly facts: ErrorFacts;
+}
+
 /** Questions to the proxy's thread, each with its answer. */
 export interface TrafficCalls {
   readonly route: {
     readonly given: { readonly routes: readonly Route[]; readonly kept: readonly string[] };
-    readonly answer: null;
+    /** Services without a route, each with why. */
+    readonly answer: readonly Refused[];
   };
   readonly states: { readonly given: string; readonly answer: readonly TargetState[] };
   readonly take: {

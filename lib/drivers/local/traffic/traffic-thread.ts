@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 import { EbbError, invariant, messageOf } from '../../../kernel/errors.ts';
 import { ServiceProxy } from './service-proxy.ts';
-import type { CallName, FromTraffic, ToTraffic, TrafficCalls } from './traffic-messages.ts';
+import type { CallName, FromTraffic, Refused, ToTraffic, TrafficCalls } from './traffic-messages.ts';
 
 const port = invariant(parentPort, 'the proxy runs in a thread');
 const proxies = new Map<string, ServiceProxy>();
@@ -18,11 +18,15 @@ async function reply(asked: ToTraffic): Promise<void> {
   try {
     reply = { id: asked.id, answer: await answerOf(asked) };
   } catch (error) {
-    const { code, facts } = error instanceof EbbError ? error : new EbbError('internal', { what: messageOf(error) });
-    const { cause: _, ...plain } = facts;
-    reply = { id: asked.id, error: { code, facts: plain } };
+    reply = { id: asked.id, error: plainError(error) };
   }
   port.postMessage(reply);
+}
+
+function plainError(error: unknown): Omit<Refused, 'service'> {
+  const { code, facts } = error instanceof EbbError ? error : new EbbError('internal', { what: messageOf(error) });
+  const { cause: _, ...plain } = facts;
+  return { code, facts: plain };
 }
 
 async function answerOf(asked: ToTraffic): Promise<TrafficCalls[CallName]['answer']> {
@@ -36,31 +40,34 @@ async function answerOf(asked: ToTraffic): Promise<TrafficCalls[CallName]['answe
     case 'address':
       return proxies.get(asked.given)?.address ?? null;
     case 'close':
-      return routeAll({ routes: [], kept: [] });
+      await routeAll({ routes: [], kept: [] });
+      return null;
   }
 }
 
-/** The first fault is told once all other routes are made. */
-async function routeAll({ routes, kept }: TrafficCalls['route']['given']): Promise<null> {
-  const wanted = new Map(routes.map((r) => [r.service, r]));
+/** Services that cannot have their route; all others have theirs. One that moves keeps its port until it has the next. */
+async function routeAll({ routes, kept }: TrafficCalls['route']['given']): Promise<readonly Refused[]> {
+  const wanted = new Set([...routes.map((r) => r.service), ...kept]);
   for (const [service, proxy] of proxies) {
-    const route = wanted.get(service);
-    if (kept.includes(service) || (route !== undefined && proxy.fits(route))) continue;
+    if (wanted.has(service)) continue;
     proxies.delete(service);
     await proxy.close();
   }
-  const faults: unknown[] = [];
-  for (const [service, route] of wanted) {
+  const refused: Refused[] = [];
+  for (const route of routes) {
+    const { service } = route;
+    const known = proxies.get(service);
     try {
-      const known = proxies.get(service);
-      if (known === undefined) proxies.set(service, await ServiceProxy.open(route));
-      else known.route(route);
+      if (known?.fits(route) === true) {
+        known.route(route);
+        continue;
+      }
+      proxies.set(service, await ServiceProxy.open(route));
+      await known?.close();
     } catch (error) {
-      faults.push(error);
+      known?.route({ ...route, port: known.port });
+      refused.push({ service, ...plainError(error) });
     }
   }
-  if (faults.length > 0) throw asError(faults[0]);
-  return null;
+  return refused;
 }
-
-const asError = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(messageOf(fault)));

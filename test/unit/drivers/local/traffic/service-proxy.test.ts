@@ -5,6 +5,7 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerResponse,
 } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { attemptId, instanceId } from '../../../../../lib/kernel/ids.ts';
@@ -12,6 +13,7 @@ import { seconds } from '../../../../../lib/kernel/units.ts';
 import { ServiceProxy } from '../../../../../lib/drivers/local/traffic/service-proxy.ts';
 import type { Route, Target } from '../../../../../lib/ports/traffic.ts';
 import { codeOf } from '../../../../support/code-of.ts';
+import { until } from '../../../../support/until.ts';
 
 const servers: Server[] = [];
 const proxies: ServiceProxy[] = [];
@@ -127,24 +129,26 @@ describe('reverse proxy of a service', () => {
   });
 
   it('lets no more into a replica than it may have; the rest wait in order', async () => {
-    let most = 0;
-    let now = 0;
     const order: string[] = [];
+    const held: ServerResponse[] = [];
+    let most = 0;
     const server = await replica((request, response) => {
-      most = Math.max(most, ++now);
       order.push(request.url ?? '');
-      setTimeout(() => {
-        now -= 1;
-        response.end();
-      }, 5);
+      most = Math.max(most, held.push(response));
     });
     const proxy = await open(route([target(1, server)], { concurrency: 2 }));
     await allHealthy(proxy);
     const paths = Array.from({ length: 10 }, (_, i) => `/${i}`);
     const asked: Promise<Response>[] = [];
-    for (const path of paths) {
+    for (const [i, path] of paths.entries()) {
       asked.push(fetch(proxy.address + path));
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await until(() => order.length + proxy.take().queued === i + 1);
+    }
+    expect(order).toEqual(paths.slice(0, 2));
+    // One answer at a time: the next request is there before another is answered.
+    for (let there = 3; held.length > 0; there++) {
+      held.shift()?.end();
+      await until(() => order.length >= Math.min(there, paths.length));
     }
     expect((await Promise.all(asked)).map((r) => r.status)).toEqual(paths.map(() => 200));
     expect(most).toBe(2);

@@ -45,7 +45,9 @@ async function answerOf(asked: ToTraffic): Promise<TrafficCalls[CallName]['answe
   }
 }
 
-/** Services that cannot have their route; all others have theirs. One that moves keeps its port until it has the next. */
+/**
+ * Services that cannot have their route; all others have theirs. One that moves keeps its port until it has the next.
+ */
 async function routeAll({ routes, kept }: TrafficCalls['route']['given']): Promise<readonly Refused[]> {
   const wanted = new Set([...routes.map((r) => r.service), ...kept]);
   for (const [service, proxy] of proxies) {

@@ -13,7 +13,6 @@ import { seconds } from '../../../../../lib/kernel/units.ts';
 import { ServiceProxy } from '../../../../../lib/drivers/local/traffic/service-proxy.ts';
 import type { Route, Target } from '../../../../../lib/ports/traffic.ts';
 import { codeOf } from '../../../../support/code-of.ts';
-import { until } from '../../../../support/until.ts';
 
 const servers: Server[] = [];
 const proxies: ServiceProxy[] = [];

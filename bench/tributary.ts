@@ -2,13 +2,14 @@
  * Tributary and its rivals: a service on spot, its cost and its slow requests.
  *   npm run bench:tributary -- [--part report|tune] [--years 2016,2021] [--requests clarknet,nasa_http,twitter_2021-08]
  *   [--scalings reactive] [--refunds first-hour,none] [--minutes 2000] [--rps 125] [--seeds 20] [--presets a,b]
- *   [--procs 2] [--json FILE] [--html FILE] [--draw]
+ *   [--from TIME] [--procs 2] [--json FILE] [--html FILE] [--draw]
  * needs EBB_DATA_DIR (default ../shared/data) with web-requests and the price histories of those years.
  *
  * As section 2.4 of the paper: requests of 0.1 s of a vCPU, a target of 95 % within a second, 200 s from a launch to
  * the first request, nine pools of one family in three zones, traces scaled to a mean of 125 requests per second.
  * Starts are spread over the history after its first week. `name+0.5` has a buffer of half of what the load needs,
- * `name@oracle` knows what the market will take. Instances are billed by the second with the refund of the first hour,
+ * `name@oracle` knows what the market will take, `name@VERSION` asks a trained model (with `--from`: starts in a time
+ * that it was not trained on). Instances are billed by the second with the refund of the first hour,
  * as in the paper, on prices of any year (`--billing history`: as they were billed then).
  *
  * Costs and slow requests are ratios of sums over starts, with 95 % intervals by resampling starts. `--part tune` runs
@@ -51,6 +52,7 @@ const { values: options } = parseArgs({
     rps: { type: 'string', default: '125' },
     seeds: { type: 'string', default: '20' },
     presets: { type: 'string', default: PRESETS.join(',') },
+    from: { type: 'string' },
   },
 });
 const data = process.env['EBB_DATA_DIR'] ?? '../shared/data';
@@ -89,7 +91,7 @@ await mainOf(
             scalings.flatMap((scaling) =>
               seeds.flatMap((seed, start) =>
                 options.presets.split(',').map((preset): Order => ({
-                  ...{ ...of, year, requests, refundRule, scaling, seed, start, preset },
+                  ...{ ...of, year, requests, refundRule, scaling, seed, start, preset, from: options.from ?? null },
                   billing: billingIn.get(year) ?? 'per-second',
                 })),
               ),

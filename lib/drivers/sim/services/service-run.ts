@@ -12,7 +12,12 @@ import type { MarketForecast } from '../../../domain/forecasts.ts';
 import type { Pool, PoolView } from '../../../domain/pool.ts';
 import type { CapacityTruth } from '../../../market/capacity-truth.ts';
 import { BACK_OFF_S } from '../../../cycle/observe/back-off.ts';
-import type { FootprintPolicy, HeldInstance, ScalingPolicy } from '../../../policy/services/contracts.ts';
+import type {
+  FootprintContext,
+  FootprintPolicy,
+  HeldInstance,
+  ScalingPolicy,
+} from '../../../policy/services/contracts.ts';
 import type { Market } from '../../../ports/market.ts';
 import { vcpusOf } from '../../../domain/pool.ts';
 import { RequestQueue, type RequestRules } from './request-queue.ts';
@@ -22,10 +27,14 @@ const MINUTE_S = 60;
 export interface ServiceWorld {
   readonly market: Pick<Market, 'pools' | 'quote'>;
   readonly truth: Pick<CapacityTruth, 'launch' | 'interruption' | 'bill'>;
-  readonly forecast: (now: EpochMs) => MarketForecast;
+  /** Forecast of a decision. A trained model takes its time. */
+  readonly forecast: (scene: ServiceScene) => MarketForecast | Promise<MarketForecast>;
   /** As in FootprintContext, at that time. */
   readonly hourlyUsd: (pool: Pool, now: EpochMs) => readonly number[];
 }
+
+/** What a decision knows of the market. */
+export type ServiceScene = Pick<FootprintContext, 'nowMs' | 'pools' | 'held'>;
 
 export interface ServicePlan {
   readonly scaling: ScalingPolicy;
@@ -76,9 +85,9 @@ interface Live extends HeldInstance {
 }
 
 /** O(minutes x (decision + requests' steps)). The first decision is for the load of the first minute. */
-export function runService(input: ServiceRunInput): ServiceOutcome {
+export async function runService(input: ServiceRunInput): Promise<ServiceOutcome> {
   const run = new ServiceRun(input);
-  for (let minute = 0; minute < input.perMinute.length; minute++) run.minute(minute);
+  for (let minute = 0; minute < input.perMinute.length; minute++) await run.minute(minute);
   return run.end();
 }
 
@@ -109,13 +118,13 @@ class ServiceRun {
     this.#queue = new RequestQueue(input.rules, randomStream(input.seed, 'requests'));
   }
 
-  minute(at: number): void {
+  async minute(at: number): Promise<void> {
     const { fromMs, perMinute } = this.#input;
     const requests = perMinute[at] ?? NaN;
     if (at === 0) this.#measured.push(requests / MINUTE_S);
     const start = raw(fromMs) + at * MINUTE_S * 1000;
     const end = start + MINUTE_S * 1000;
-    this.#decide(epochMs(start));
+    await this.#decide(epochMs(start));
     const rps = Number.isNaN(requests) ? 0 : requests / MINUTE_S;
     let slow = 0;
     for (let now = start; now < end;) {
@@ -123,7 +132,7 @@ class ServiceRun {
       slow += this.#serve((next - now) / 1000, { rps, now });
       now = next;
       slow += this.#take(now);
-      if (now < end && this.#live.some((i) => i.warnMs === now)) this.#decide(epochMs(now));
+      if (now < end && this.#live.some((i) => i.warnMs === now)) await this.#decide(epochMs(now));
     }
     this.#measured.push(requests / MINUTE_S);
     this.#minutes.push({ rps, slow, vcpus: this.#serving(end) });
@@ -172,23 +181,20 @@ class ServiceRun {
   }
 
   /** Where a pool refuses, the others are asked at once, as the next cycle does a few seconds later. */
-  #decide(now: EpochMs): void {
+  async #decide(now: EpochMs): Promise<void> {
     let tries = this.#pools.size;
-    while (this.#decideOnce(now) && tries-- > 0);
+    while ((await this.#decideOnce(now)) && tries-- > 0);
   }
 
   /** True if some pool refused. */
-  #decideOnce(now: EpochMs): boolean {
+  async #decideOnce(now: EpochMs): Promise<boolean> {
     const { world, plan, rules, config, startS } = this.#input;
     const rps = plan.scaling({ periodS: MINUTE_S, rps: this.#measured });
     // Nothing was ever measured: what is held stays.
     if (rps === null) return false;
     const needed = rps * rules.serviceS;
-    const { buy, release } = plan.footprint({
+    const scene: ServiceScene = {
       nowMs: now,
-      config: { ...config, startDelayMeanS: startS },
-      market: world.forecast(now),
-      hourlyUsd: (pool) => world.hourlyUsd(pool, now),
       pools: world.market.pools().map((pool): PoolView => ({
         pool,
         quote: world.market.quote(pool.id, now),
@@ -196,6 +202,12 @@ class ServiceRun {
         closedReason: null,
       })),
       held: this.#live.filter(({ warnMs }) => warnMs > raw(now)),
+    };
+    const { buy, release } = plan.footprint({
+      ...scene,
+      config: { ...config, startDelayMeanS: startS },
+      market: await world.forecast(scene),
+      hourlyUsd: (pool) => world.hourlyUsd(pool, now),
       demand: { utility: (vcpus) => (needed <= 0 ? 1 : Math.min(1, vcpus / needed)), target: plan.target },
     });
     const ended = new Set(release.map(({ instance }) => instance));

@@ -43,8 +43,8 @@ function inputOf(
 }
 
 describe('a simulated service', () => {
-  it('of constant load has what it needs after its start, and pays for that', () => {
-    const { billedUsd, minutes, launched, requests, slow, rejected } = runService(inputOf(onDemandAutoscale));
+  it('of constant load has what it needs after its start, and pays for that', async () => {
+    const { billedUsd, minutes, launched, requests, slow, rejected } = await runService(inputOf(onDemandAutoscale));
     // 6 vCPUs: two machines of 4, for an hour.
     expect(launched).toBe(2);
     expect(billedUsd).toBeCloseTo(2 * 0.17, 9);
@@ -57,9 +57,11 @@ describe('a simulated service', () => {
     expect(minutes.slice(5).map((m) => [m.vcpus, m.slow])).toEqual(new Array(55).fill([8, 0]));
   });
 
-  it('loses what the market takes, is not charged within the first hour, and replaces it at the notice', () => {
+  it('loses what the market takes, is not charged within the first hour, and replaces it at the notice', async () => {
     const trace = zones({ name: 'a', outages: [[1800, 2400]] }, { name: 'b', usdPerHour: 0.06 });
-    const { interrupted, refundedUsd, billedUsd, launched, minutes } = runService(inputOf(autoscaleLowest, { trace }));
+    const { interrupted, refundedUsd, billedUsd, launched, minutes } = await runService(
+      inputOf(autoscaleLowest, { trace }),
+    );
     expect(interrupted).toBe(2);
     expect(launched).toBe(4);
     expect(refundedUsd).toBeGreaterThan(0);
@@ -72,36 +74,36 @@ describe('a simulated service', () => {
     expect(minutes.slice(-20).every((m) => m.slow === 0)).toBe(true);
   });
 
-  it('gives back what less load does not need, after three minutes', () => {
+  it('gives back what less load does not need, after three minutes', async () => {
     const perMinute = Float64Array.from([...steady(20, 100), ...steady(20, 30)]);
-    const { minutes } = runService(inputOf(autoscaleLowest, { perMinute }));
+    const { minutes } = await runService(inputOf(autoscaleLowest, { perMinute }));
     expect([10, 19, 22, 24, 39].map((m) => minutes[m]?.vcpus)).toEqual([12, 12, 12, 4, 4]);
   });
 
-  it('keeps its capacity through minutes of which nothing is known', () => {
+  it('keeps its capacity through minutes of which nothing is known', async () => {
     const perMinute = Float64Array.from([...steady(10, 60), ...new Float64Array(10).fill(NaN), ...steady(10, 60)]);
-    const { minutes, requests } = runService(inputOf(autoscaleLowest, { perMinute }));
+    const { minutes, requests } = await runService(inputOf(autoscaleLowest, { perMinute }));
     expect(minutes.slice(5).every((m) => m.vcpus === 8)).toBe(true);
     expect(requests).toBeLessThan(1.05 * 60 * 1200);
-    const unknown = runService(inputOf(autoscaleLowest, { perMinute: new Float64Array(5).fill(NaN) }));
+    const unknown = await runService(inputOf(autoscaleLowest, { perMinute: new Float64Array(5).fill(NaN) }));
     expect(unknown).toMatchObject({ requests: 0, launched: 0, billedUsd: 0 });
   });
 
-  it('is the same twice, and for Tributary too', () => {
+  it('is the same twice, and for Tributary too', async () => {
     const trace = zones({ name: 'a', outages: [[900, 1000]] }, { name: 'b' }, { name: 'c' });
-    const once = runService(inputOf(tributary(), { trace }));
-    expect(runService(inputOf(tributary(), { trace }))).toEqual(once);
+    const once = await runService(inputOf(tributary(), { trace }));
+    expect(await runService(inputOf(tributary(), { trace }))).toEqual(once);
     expect(once.minutes.slice(-10).every((m) => m.slow === 0)).toBe(true);
   });
 
-  it('shows a policy no instance that the market is taking', () => {
+  it('shows a policy no instance that the market is taking', async () => {
     const trace = zones({ name: 'a', outages: [[600, 3600]] });
     const seen: number[] = [];
     const watched = (context: FootprintContext) => {
       seen.push(context.held.length);
       return autoscaleLowest(context);
     };
-    const { refused } = runService(inputOf(watched, { trace, perMinute: steady(15, 30) }));
+    const { refused } = await runService(inputOf(watched, { trace, perMinute: steady(15, 30) }));
     expect(seen[0]).toBe(0);
     expect(seen[1]).toBe(1);
     expect(seen.at(-1)).toBe(0);

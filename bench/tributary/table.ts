@@ -140,3 +140,23 @@ export const figuresOf = (answers: readonly Answer[]): Figure[] =>
     }
     return figures;
   });
+
+/** What other forecasts than the history of prices cost and miss, on each ground. */
+export const forecastFiguresOf = (answers: readonly Answer[]): Figure[] =>
+  groundsOf(answers).flatMap((ground) =>
+    ground
+      .presets()
+      .filter((name) => name.startsWith('tributary@'))
+      .flatMap((name): Figure[] => {
+        const [cost, late] = [ground.ratio(name, 'tributary', usd), ground.ratio(name, 'tributary', slow)];
+        if (cost === null || late === null) return [];
+        return [
+          {
+            what: `cost and slow requests over those by history, ${name}, ${ground.name}`,
+            reach: name.endsWith('lstm') ? 'the paper: 0.63' : '-',
+            seen: `${shown(cost)} and ${shown(late)}`,
+            met: !name.endsWith('lstm') || cost.value <= 0.63,
+          },
+        ];
+      }),
+  );

@@ -1,7 +1,7 @@
 /**
- * Bills of simulated services: footprints x loads x constraints x billing x markets, through the whole scheduler. A bill
- * of twice the on-demand list price of its work is a defect, as is an instance that no replica may use, or one bought
- * again and again for replicas that do not come to it.
+ * Bills of simulated services: footprints x loads x constraints x billing x markets, through the whole scheduler. A
+ * bill of twice the on-demand list price of its work is a defect, as is an instance that no replica may use, or one
+ * bought again and again for replicas that do not come to it.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { schedulerConfig } from '../../../../lib/domain/config.ts';
@@ -123,7 +123,7 @@ async function run({ serviceFootprint, rate, constraints, billing, preset, marke
     minGapS: seconds(5),
     setupS: ZERO_S,
     onEvent: ({ type, data }) => {
-      if (type === 'instance-requested') bought.push(String(data?.['pool']));
+      if (type === 'instance-requested') bought.push(String(data['pool']));
     },
   });
   const { totals, services = [] } = outcomeOf(result, { preset, seed, fromMs: defaultMarketStartMs });

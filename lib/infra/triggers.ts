@@ -67,6 +67,8 @@ export interface TriggersProps {
     readonly prices: lambda.Function;
     readonly sweep: lambda.Function;
     readonly archive: lambda.Function;
+    /** Where services are turned on. */
+    readonly serve?: lambda.Function;
   };
 }
 
@@ -96,6 +98,8 @@ export class Triggers extends Construct {
     // One retry for passing faults. Other failures are set aside and raise the alarm.
     for (const each of [acquire, prices, sweep]) this.#putAside(each, { retryAttempts: 1, maxEventAge: LATE });
     this.#putAside(observe, { retryAttempts: 2, maxEventAge: Duration.hours(1) });
+    // No retry: the clock starts the next execution within a minute.
+    if (functions.serve !== undefined) this.#putAside(functions.serve, { retryAttempts: 0, maxEventAge: LATE });
     this.#archive(props);
     this.#every(EVERY.clock, 'Clock', acquire);
     this.#every(EVERY.prices, 'Prices', prices);

@@ -48,8 +48,8 @@ export interface ControllerParts {
   readonly place: (spec: JobSpec, id: Job['id']) => Promise<JobSpec>;
   /** Wakes the engine. */
   readonly wake: () => void | Promise<void>;
-  /** Told of a service whose round failed; the others go on. */
-  readonly onFault: (service: string, error: unknown) => void;
+  /** Told of a service whose round failed, or of requests that cannot be routed (null); the others go on. */
+  readonly onFault: (service: string | null, error: unknown) => void;
 }
 
 export interface Round {
@@ -104,7 +104,8 @@ export class Controller {
         onFault(service.name, error);
       }
     }
-    await traffic.route(routes, kept);
+    // Those whose requests can be routed are; the rest is tried again in the next round.
+    await traffic.route(routes, kept).catch((error: unknown) => onFault(null, error));
     return { services: services.length, isChanging };
   }
 

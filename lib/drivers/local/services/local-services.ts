@@ -45,7 +45,8 @@ export function localServices(parts: LocalServicesParts): LocalServices {
     scaling: (name) => own.get(name) ?? scalingNamed(name),
     place: async (spec, job) => (await place(spec, job)).spec,
     wake: () => thread.wake(),
-    onFault: (service, error) => faults.tell(`service ${service}: ${messageOf(error)}`),
+    onFault: (service, error) =>
+      faults.tell(`${service === null ? 'services' : `service ${service}`}: ${messageOf(error)}`),
   });
   const loop = new ServiceLoop(controller, (error) => faults.tell(`services: ${messageOf(error)}`));
   return {

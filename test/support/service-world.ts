@@ -59,6 +59,8 @@ export class ServiceWorld {
   routes: readonly Route[] = [];
   /** Requests per second that arrive; null: the metrics have stopped. `fails`: asking for them fails. */
   rps: number | null | 'fails' = 0;
+  /** True: the load balancer takes no routes. */
+  refusesRoutes = false;
   /** Share of the requests that are answered too late. */
   slowShare = 0;
   readonly faults: unknown[] = [];
@@ -177,6 +179,7 @@ export class ServiceWorld {
 
   readonly #traffic: Traffic = {
     route: async (routes, kept) => {
+      if (this.refusesRoutes) throw new Error('no load balancer');
       this.routes = [...routes, ...this.routes.filter((r) => kept.has(r.service))];
     },
     states: async (service) => {

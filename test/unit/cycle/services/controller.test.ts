@@ -237,6 +237,18 @@ describe('controller of services', () => {
     expect(service.replicas.every((r) => r.revision === 2 && r.within === undefined)).toBe(true);
   });
 
+  it('begins replicas although their requests cannot be routed yet', async () => {
+    const world = new ServiceWorld();
+    world.refusesRoutes = true;
+    await world.apply(serviceSpec());
+    await world.pass(10);
+    expect(await world.jobs()).toHaveLength(2);
+    expect(world.faults.map(String)).toContain('Error: no load balancer');
+    world.refusesRoutes = false;
+    await world.pass(10);
+    expect(healthy(await world.service())).toBe(2);
+  });
+
   it('says whether the next round may have more to do', async () => {
     const world = new ServiceWorld();
     const controller = world.controller();

@@ -56,7 +56,7 @@ await mainOf(
     name: 'tributary-forecasts',
     title: 'Tributary by forecast',
     about:
-      'Tributary with forecasts from the history of prices (its median, the paper’s baseline), from the trained LSTM and trees, and with perfect knowledge (`@oracle`). Starts are in the part of each history that the models were tested on, and neither trained nor chosen by. Otherwise as _Tributary and its rivals_.',
+      'Tributary with forecasts from the history of prices (its median, the paper’s baseline), from the trained LSTM and trees, and with perfect knowledge (`@oracle`). Starts are in the part of each history that the models were tested on, and neither trained nor chosen by. Otherwise as the benchmark “Tributary and its rivals”.',
     url: import.meta.url,
     seeds: Number(options.seeds),
     ordersOf: (seeds) =>

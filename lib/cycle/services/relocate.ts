@@ -11,7 +11,7 @@ import { isRelocated } from './reconcile.ts';
 /** Longest time of a relocation, engine seconds: several times what an instance takes to start. */
 const PATIENCE_S = 900;
 /** Pause after one, and after one that failed, engine seconds. */
-const PAUSE_S = 600;
+const PAUSE_S = 60;
 const PAUSE_AFTER_FAILURE_S = 3600;
 
 interface Relocated {

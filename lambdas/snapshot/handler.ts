@@ -55,7 +55,7 @@ export const handler = middy<CycleStart, SnapshotAnswer>()
     }
   });
 
-/** What was observed may concern replicas. A failure must not stop the cycle: the clock makes up for it. */
+/** Tells the controller of services that something changed. If that fails the cycle goes on: a clock runs it anyway. */
 async function wakeServices({ serviceWake }: Deployment): Promise<void> {
   try {
     await serviceWake?.wake();

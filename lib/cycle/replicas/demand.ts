@@ -20,6 +20,7 @@ import type {
   FootprintPolicy,
   HeldInstance,
 } from '../../policy/services/contracts.ts';
+import { unitsOf } from '../../stages/services/units.ts';
 
 /** How a deployment buys for services. */
 export interface Acquiring {
@@ -58,7 +59,7 @@ export function demandOf(
   }
   const fits = (pool: Pool['id']): number => {
     const view = pools.get(pool);
-    return view === undefined ? 0 : unitsIn(view.pool);
+    return view === undefined ? 0 : unitsOf(view.pool);
   };
   const held = heldBy(need, snapshot, (pool) => pools.get(pool.id)?.pool ?? inUnits(pool, 1));
   const empty = emptyOnes(snapshot, (pool) => pools.get(pool.id)?.pool ?? null);
@@ -97,7 +98,7 @@ function utilityOf({ needed, utility }: ServiceNeed): (replicas: number) => numb
   };
 }
 
-export const fitsOn = ({ type }: Pool, { resources, placement = {} }: StageSpec): number =>
+const fitsOn = ({ type }: Pool, { resources, placement = {} }: StageSpec): number =>
   Math.min(countFits(resources, type.capacity), mostTogether(placement));
 
 /** The pool with as many vCPUs as replicas fit on an instance: what policies count. */
@@ -105,7 +106,6 @@ const inUnits = (pool: Pool, units: number): Pool => ({
   ...pool,
   type: { ...pool.type, capacity: { ...pool.type.capacity, cpu: milliCpu(1000 * units) } satisfies Resources },
 });
-const unitsIn = ({ type }: Pool): number => Math.round(Number(type.capacity.cpu) / 1000);
 
 /** Instances on which the service's replicas run or start, without those that are being lost or left. */
 function heldBy(
@@ -127,5 +127,5 @@ const emptyOnes = (snapshot: Snapshot, poolOf: (pool: Pool) => Pool | null): rea
     const pool = poolOf(view.pool);
     if (pool === null || view.attempts.length > 0 || !takesTasks(view.instance)) return [];
     const { id, bid, launchedMs } = view.instance;
-    return [{ id, bid, launchedMs, units: unitsIn(pool), pool }];
+    return [{ id, bid, launchedMs, units: unitsOf(pool), pool }];
   });

@@ -94,7 +94,7 @@ function spareOf({ needed }: ServiceNeed, { change, fits, held }: Priced): numbe
   return Math.min(Math.ceil(MOST_SPARE * needed), Math.max(0, wanted - needed));
 }
 
-/** What has been bought and is still empty counts: nothing is bought twice, whatever keeps replicas from it. */
+/** What the policy buys, with empty instances counted as held: they were bought for replicas that still wait. */
 const changeFor = (need: ServiceNeed, stage: StageSpec, known: Known & Acquiring): Priced => {
   const { context, fits, held, empty } = demandOf(need, stage, known);
   return { change: known.footprint({ ...context, held: [...held, ...empty] }), fits, held };

@@ -3,12 +3,11 @@
  * where it may, for work can wait for an instance; requests cannot. So it may stop as many of these tasks as the
  * replicas that wait need room, the cheapest to do again first. Free room is taken first: what no start needs runs on.
  */
-import { brokenConstraint } from '../../domain/constraints.ts';
-import { takesTasks } from '../../domain/instance.ts';
 import { countFits, NO_RESOURCES, plusResources, type Resources } from '../../domain/resources.ts';
 import type { StageSpec } from '../../domain/job.ts';
 import type { Allotment, PlanInput, PlanPolicy } from '../../policy/contracts.ts';
 import { preemptible, type Preemptible } from '../../stages/plan/preempt.ts';
+import { bestEffortWhere } from './room.ts';
 
 const REASON = 'a replica of a service needs its room: requests cannot wait for an instance, and this work can';
 
@@ -39,17 +38,10 @@ function cheapest(
   input: PlanInput,
   isTaken: (attempt: Attempt) => boolean,
 ): readonly Preemptible[] {
-  const { running, instances } = input.snapshot;
-  const byInstance = Map.groupBy(
-    running.filter((r) => r.class === 'best-effort' && r.attempt.state === 'running' && !isTaken(r.attempt.id)),
-    (r) => r.attempt.instance,
-  );
   const sets: { readonly tasks: readonly Preemptible[]; readonly usd: number }[] = [];
-  for (const [id, tasks] of byInstance) {
-    const view = instances.get(id);
-    if (view === undefined || !takesTasks(view.instance)) continue;
-    if (brokenConstraint(stage.constraints, view.pool) !== null) continue;
-    const there = tasks.flatMap((r) => preemptible(r, view, input) ?? []).sort((a, b) => a.costUsd - b.costUsd);
+  for (const { view, tasks } of bestEffortWhere(stage, input.snapshot)) {
+    const others = tasks.filter((r) => !isTaken(r.attempt.id));
+    const there = others.flatMap((r) => preemptible(r, view, input) ?? []).sort((a, b) => a.costUsd - b.costUsd);
     sets.push(...setsOf(there, stage.resources));
   }
   return sets

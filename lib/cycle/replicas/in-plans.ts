@@ -13,23 +13,20 @@
  */
 import { add, plus, raw, seconds, secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import { certain } from '../../domain/distribution.ts';
-import type { RuntimeForecast } from '../../domain/forecast.ts';
-import { forecastFor, type StageForecasts } from '../../domain/forecasts.ts';
+import { pInterruptedWithin, type InterruptionCurve, type RuntimeForecast } from '../../domain/forecast.ts';
+import { forecastFor, type MarketForecast, type StageForecasts } from '../../domain/forecasts.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import { REPLICA_AHEAD_S } from '../../domain/service.ts';
 import type { Worth } from '../../domain/plan.ts';
 import type { RunningTask, Snapshot } from '../../domain/snapshot.ts';
+import { worthAt } from '../../domain/utility.ts';
 import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { footprintNamed } from '../../stages/services/footprints.ts';
+import { footprintNamed, UNTIL_REPLACED_S } from '../../stages/services/footprints.ts';
 import type { Acquiring } from './demand.ts';
 import { scaleReplicas } from './footprint.ts';
 import { givingWay } from './give-way.ts';
-import { pInterruptedWithin, type InterruptionCurve } from '../../domain/forecast.ts';
-import type { MarketForecast } from '../../domain/forecasts.ts';
-import { UNTIL_REPLACED_S } from '../../stages/services/footprints.ts';
-import { worthAt } from '../../domain/utility.ts';
 import type { AppraisePolicy, MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
 

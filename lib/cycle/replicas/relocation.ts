@@ -5,11 +5,11 @@
  * are to go there. The controller moves them once the next ones serve, and gives up where those pools refuse.
  */
 import { raw, secondsBetween } from '../../kernel/units.ts';
-import type { Pool } from '../../domain/pool.ts';
-import { onDemandUsdOf } from '../../domain/pool.ts';
+import { onDemandUsdOf, type Pool } from '../../domain/pool.ts';
 import type { Relocation } from '../../domain/service.ts';
 import type { FootprintChange, FootprintContext, HeldInstance } from '../../policy/services/contracts.ts';
 import { windowEndMs } from '../../stages/scale/window.ts';
+import { unitsOf } from '../../stages/services/units.ts';
 import { serviceOf, type Acquiring, type Known, type Priced } from './demand.ts';
 
 /** Least part of its cost that leaving an instance saves: prices move, and a start costs some minutes of both. */
@@ -19,7 +19,10 @@ const LEAST_AGE_S = 600;
 /** An hour that is paid for is used up to so long before its end, seconds: a replica needs that to begin elsewhere. */
 const BEFORE_HOUR_S = 600;
 
-/** The instance whose leaving saves most; null: none is to be left. O(instances) and two answers of the policy. */
+/**
+ * The instance whose replicas cost most each, if leaving it saves enough; null: none is to be left. O(instances) and two
+ * answers of the policy.
+ */
 export function relocationOf(
   service: string,
   { context, change }: Pick<Priced, 'change'> & { readonly context: FootprintContext },
@@ -65,8 +68,6 @@ function mayBeLeft(service: string, { id, launchedMs, pool }: HeldInstance, { sn
   const endMs = windowEndMs(view, snapshot.nowMs, config);
   return endMs !== null && secondsBetween(snapshot.nowMs, endMs) <= BEFORE_HOUR_S;
 }
-
-const unitsOf = ({ type }: Pool): number => Math.max(1, Math.round(Number(type.capacity.cpu) / 1000));
 
 function poolNamed({ pools }: FootprintContext, id: Pool['id']): Pool {
   const found = pools.find((v) => v.pool.id === id);

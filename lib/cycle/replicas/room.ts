@@ -1,25 +1,31 @@
-import type { StageSpec } from '../../domain/job.ts';
+/** Room that best-effort tasks hold and would leave to replicas. */
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { takesTasks } from '../../domain/instance.ts';
+import type { StageSpec } from '../../domain/job.ts';
 import { countFits, NO_RESOURCES, plusResources } from '../../domain/resources.ts';
-import type { Snapshot } from '../../domain/snapshot.ts';
+import type { InstanceView, RunningTask, Snapshot } from '../../domain/snapshot.ts';
+
+type Running = Pick<Snapshot, 'running' | 'instances'>;
+
+/** Best-effort tasks that run where replicas of the stage may start, by instance. O(running tasks). */
+export function bestEffortWhere(
+  { constraints }: StageSpec,
+  { running, instances }: Running,
+): readonly { readonly view: InstanceView; readonly tasks: readonly RunningTask[] }[] {
+  const bestEffort = running.filter((r) => r.class === 'best-effort' && r.attempt.state === 'running');
+  return [...Map.groupBy(bestEffort, (r) => r.attempt.instance)].flatMap(([id, tasks]) => {
+    const view = instances.get(id);
+    if (view === undefined || !takesTasks(view.instance)) return [];
+    return brokenConstraint(constraints, view.pool) === null ? [{ view, tasks }] : [];
+  });
+}
 
 /**
  * Replicas that would find room at once if best-effort tasks gave way, as they do in seconds. A service needs no spare
  * replicas beyond that: batch work keeps the headroom warm and pays for it. Room that is free is not counted: it may be
- * given back any minute. O(running tasks + instances).
+ * given back any minute. O(running tasks).
  */
-export function roomThatGivesWay(stage: StageSpec, { running, instances }: Snapshot): number {
-  const byInstance = Map.groupBy(
-    running.filter((r) => r.class === 'best-effort' && r.attempt.state === 'running'),
-    (r) => r.attempt.instance,
-  );
-  let room = 0;
-  for (const [id, tasks] of byInstance) {
-    const view = instances.get(id);
-    if (view === undefined || !takesTasks(view.instance)) continue;
-    if (brokenConstraint(stage.constraints, view.pool) !== null) continue;
-    room += countFits(stage.resources, tasks.map((r) => r.stage.resources).reduce(plusResources, NO_RESOURCES));
-  }
-  return room;
-}
+export const roomThatGivesWay = (stage: StageSpec, snapshot: Running): number =>
+  bestEffortWhere(stage, snapshot)
+    .map(({ tasks }) => tasks.map((r) => r.stage.resources).reduce(plusResources, NO_RESOURCES))
+    .reduce((replicas, room) => replicas + countFits(stage.resources, room), 0);

@@ -2,7 +2,7 @@
 export class Asking {
   /** Answers, each once, in order of their first one. */
   readonly said = new Set<string>();
-  /** What was no answer of a replica. */
+  /** Requests that no replica answered, and why. */
   readonly faults: string[] = [];
   count = 0;
   readonly #url: string;

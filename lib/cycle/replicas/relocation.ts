@@ -20,8 +20,8 @@ const LEAST_AGE_S = 600;
 const BEFORE_HOUR_S = 600;
 
 /**
- * The instance whose replicas cost most each, if leaving it saves enough; null: none is to be left. O(instances) and two
- * answers of the policy.
+ * The instance whose replicas cost most each, if leaving it saves enough; null: none is to be left. O(instances) and
+ * two answers of the policy.
  */
 export function relocationOf(
   service: string,

@@ -16,6 +16,7 @@ import type { Route, Target } from '../../../lib/ports/traffic.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { instance } from '../../contract/store-samples.ts';
 import { AwsWorld, WORLD_SPEED, type Process } from '../../support/aws-world.ts';
+import { routeTo as routeOf, targetOn } from '../../support/routes.ts';
 import { until } from '../../support/until.ts';
 
 const AT = { region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' }, maxAttempts: 1 };
@@ -45,24 +46,15 @@ const serverOn = (index: number): StartRequest => ({
   task: { job: 'web', stage: 'replica', index, number: 1 },
 });
 
-const target = (index: number, mode: Target['mode'] = 'serve'): Target => ({
-  replica: index,
-  instance: ID,
-  attempt: attemptId(`web.replica.${index}.1`),
-  port: 8080,
-  mode,
-});
+const target = (index: number, mode: Target['mode'] = 'serve'): Target =>
+  targetOn(index, 8080, { instance: ID, attempt: attemptId(`web.replica.${index}.1`), mode });
 
-const routeTo = (targets: readonly Target[], over: Partial<Route> = {}): Route => ({
-  service: 'web',
-  target: { latencyS: seconds(1), percent: 95 },
-  health: { path: '/', intervalS: seconds(5), timeoutS: seconds(2), graceS: seconds(60), failures: 3 },
-  concurrency: null,
-  drainS: seconds(3),
-  port: null,
-  targets,
-  ...over,
-});
+/** Checked as seldom as a load balancer of AWS allows. */
+const routeTo = (targets: readonly Target[], over: Partial<Route> = {}): Route =>
+  routeOf(targets, {
+    health: { path: '/', intervalS: seconds(5), timeoutS: seconds(2), graceS: seconds(60), failures: 3 },
+    ...over,
+  });
 
 const NONE: ReadonlySet<string> = new Set();
 

@@ -8,11 +8,11 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { attemptId, instanceId } from '../../../../../lib/kernel/ids.ts';
 import { seconds } from '../../../../../lib/kernel/units.ts';
 import { ServiceProxy } from '../../../../../lib/drivers/local/traffic/service-proxy.ts';
 import type { Route, Target } from '../../../../../lib/ports/traffic.ts';
 import { codeOf } from '../../../../support/code-of.ts';
+import { routeTo, targetOn } from '../../../../support/routes.ts';
 
 const servers: Server[] = [];
 const proxies: ServiceProxy[] = [];
@@ -37,24 +37,16 @@ async function replica(answer: RequestListener): Promise<Server> {
   return server;
 }
 
-const target = (number: number, server: Server, mode: Target['mode'] = 'serve'): Target => ({
-  replica: number,
-  instance: instanceId(`i-${number}`),
-  attempt: attemptId(`a-${number}`),
-  port: portOf(server),
-  mode,
-});
+const target = (number: number, server: Server, mode: Target['mode'] = 'serve'): Target =>
+  targetOn(number, portOf(server), { mode });
 
-const route = (targets: readonly Target[], over: Partial<Route> = {}): Route => ({
-  service: 'web',
-  target: { latencyS: seconds(1), percent: 95 },
-  health: { path: '/healthz', intervalS: seconds(0.05), timeoutS: seconds(1), graceS: seconds(10), failures: 1 },
-  concurrency: null,
-  drainS: seconds(5),
-  port: null,
-  targets,
-  ...over,
-});
+/** Checked several times in a second. */
+const route = (targets: readonly Target[], over: Partial<Route> = {}): Route =>
+  routeTo(targets, {
+    health: { path: '/healthz', intervalS: seconds(0.05), timeoutS: seconds(1), graceS: seconds(10), failures: 1 },
+    drainS: seconds(5),
+    ...over,
+  });
 
 async function open(of: Route): Promise<ServiceProxy> {
   const proxy = await ServiceProxy.open(of);

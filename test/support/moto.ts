@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { missingPython, pythonPrograms } from '../../scripts/installation.ts';
+import { freePort } from './free-port.ts';
 import { describeMissing } from './required.ts';
 import { until } from './until.ts';
 
@@ -49,14 +49,6 @@ export class Moto {
     this.#server.kill('SIGKILL');
     await ended;
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  return port;
 }
 
 /**

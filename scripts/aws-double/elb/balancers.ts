@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EbbError } from '../../../lib/kernel/errors.ts';
 import { attemptId, instanceId } from '../../../lib/kernel/ids.ts';
 import { seconds } from '../../../lib/kernel/units.ts';
 import { ServiceProxy } from '../../../lib/drivers/local/traffic/service-proxy.ts';
@@ -255,10 +256,13 @@ export class Balancers {
   async #listen({ LoadBalancerArn, Port, DefaultActions }: z.infer<typeof createListener>): Promise<Listening> {
     this.#balancer(LoadBalancerArn);
     const group = this.#group(DefaultActions[0].TargetGroupArn);
-    if ([...this.#listeners.values()].some((l) => l.balancer === LoadBalancerArn && l.port === Port)) {
-      throw new AwsFault('DuplicateListener', `A listener already exists on this port for '${LoadBalancerArn}'`);
-    }
-    const proxy = await ServiceProxy.open(routeOf(group, Port));
+    const duplicate = () =>
+      new AwsFault('DuplicateListener', `A listener already exists on this port for '${LoadBalancerArn}'`);
+    if ([...this.#listeners.values()].some((l) => l.balancer === LoadBalancerArn && l.port === Port)) throw duplicate();
+    // All load balancers share loopback: a port of another program counts as a listener that this caller has not seen.
+    const proxy = await ServiceProxy.open(routeOf(group, Port)).catch((error: unknown) => {
+      throw error instanceof EbbError && error.code === 'port-in-use' ? duplicate() : error;
+    });
     const arn = this.#arn(`listener/app/${this.#balancers.get(LoadBalancerArn) ?? ''}`);
     const listener = { arn, balancer: LoadBalancerArn, port: Port, group, proxy };
     this.#listeners.set(arn, listener);

@@ -1,4 +1,6 @@
 /** Requests of services at a load balancer: Elastic Load Balancing, ECS and CloudWatch in the double. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { CreateLoadBalancerCommand, ElasticLoadBalancingV2Client } from '@aws-sdk/client-elastic-load-balancing-v2';
@@ -15,6 +17,7 @@ import type { StartRequest } from '../../../lib/ports/fleet.ts';
 import type { Route, Target } from '../../../lib/ports/traffic.ts';
 import { DynamoDouble } from '../../doubles/dynamodb/table.ts';
 import { instance } from '../../contract/store-samples.ts';
+import { freePort } from '../../support/free-port.ts';
 import { AwsWorld, WORLD_SPEED, type Process } from '../../support/aws-world.ts';
 import { routeTo as routeOf, targetOn } from '../../support/routes.ts';
 import { until } from '../../support/until.ts';
@@ -115,8 +118,14 @@ describe('services behind a load balancer', () => {
   it('gives a service a port of the load balancer, and requests to its healthy replicas', async () => {
     expect(await traffic.address('web')).toBeNull();
     expect([...(await traffic.states('web', located)).values()].map((s) => s.health)).toEqual(['unknown', 'unknown']);
+    // Another engine's listener, made since this one has looked.
+    const other = createServer();
+    await once(other.listen(8000, '127.0.0.1'), 'listening').catch(() => undefined);
     await traffic.route([routeTo(located)], NONE);
-    expect(await traffic.address('web')).toBe('http://127.0.0.1:8000');
+    other.close();
+    const address = (await traffic.address('web')) ?? '';
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:8\d{3}$/);
+    expect(address).not.toMatch(/:8000$/);
     await until(async () => (await healthy()).length === 2);
     expect(await answers(20)).toEqual(new Set(['0', '1']));
   });
@@ -152,11 +161,12 @@ describe('services behind a load balancer', () => {
   });
 
   it('moves to the port that its file names, and tells another service that it is taken', async () => {
-    await traffic.route([routeTo(located, { port: 8123 })], NONE);
-    expect(await traffic.address('web')).toBe('http://127.0.0.1:8123');
+    const port = await freePort();
+    await traffic.route([routeTo(located, { port })], NONE);
+    expect(await traffic.address('web')).toBe(`http://127.0.0.1:${port}`);
     await until(async () => (await healthy()).length === 2);
-    const other = { ...routeTo([], { port: 8123 }), service: 'other' };
-    await expect(traffic.route([other, routeTo(located, { port: 8123 })], NONE)).rejects.toMatchObject({
+    const other = { ...routeTo([], { port }), service: 'other' };
+    await expect(traffic.route([other, routeTo(located, { port })], NONE)).rejects.toMatchObject({
       code: 'port-in-use',
     });
     expect(await answers(4)).toEqual(new Set(['0', '1']));

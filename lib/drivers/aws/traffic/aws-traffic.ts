@@ -161,8 +161,8 @@ export class AwsTraffic implements Traffic {
     const own = listeners.filter((l) => l.group === group);
     const [fitting] = own.filter((l) => wanted === null || l.port === wanted);
     if (fitting === undefined) {
-      const port = wanted ?? freePort(listeners);
-      if (!(await balancer.createListener(port, group))) throw portTaken(service, port);
+      const port = await this.#open(wanted === null ? freePorts(listeners) : [wanted], group);
+      if (port === null) throw wanted === null ? noPortLeft() : portTaken(service, wanted);
       listeners.push({ arn: '', port, group });
       await addresses.set(name, port);
     } else if ((await addresses.of(service)) === null) await addresses.set(name, fitting.port);
@@ -172,6 +172,12 @@ export class AwsTraffic implements Traffic {
       await balancer.deleteListener(listener.arn);
       listeners.splice(listeners.indexOf(listener), 1);
     }
+  }
+
+  /** First of the ports that nothing else takes at the same time; null if there is none. */
+  async #open(ports: Iterable<number>, group: string): Promise<number | null> {
+    for (const port of ports) if (await this.#parts.balancer.createListener(port, group)) return port;
+    return null;
   }
 
   async #setTargets({ targets }: Route, group: string): Promise<void> {
@@ -216,14 +222,16 @@ function stateOf(replica: number, seen: EndpointHealth | undefined, endpoint: En
   return { replica, health, inFlight: state === 'draining' ? BUSY : 0, detail: health === 'healthy' ? null : detail };
 }
 
-function freePort(listeners: readonly Listener[]): number {
+function* freePorts(listeners: readonly Listener[]): Generator<number> {
   const taken = new Set(listeners.map((l) => l.port));
-  for (let port = FIRST_PORT; port <= LAST_PORT; port++) if (!taken.has(port)) return port;
-  throw new EbbError('usage', {
+  for (let port = FIRST_PORT; port <= LAST_PORT; port++) if (!taken.has(port)) yield port;
+}
+
+const noPortLeft = (): EbbError =>
+  new EbbError('usage', {
     what: 'no port of the load balancer is left',
     allowed: `${LAST_PORT - FIRST_PORT + 1} services without a \`port\` of their own`,
   });
-}
 
 const portTaken = (service: string, port: number): EbbError =>
   new EbbError('port-in-use', {

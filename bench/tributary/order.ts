@@ -149,5 +149,5 @@ const sceneOf = (nowMs: EpochMs, pools: ServiceScene['pools'], held: ServiceScen
   nowMs,
   pools,
   instances: new Map(held.map((h) => [h.id, { pool: h.pool, instance: h } as unknown as InstanceView])),
-  services: new Map([['web', { name: 'web', needed: 1, target: TARGET, utility: null }]]),
+  services: new Map([['web', { name: 'web', needed: 1, target: TARGET, utility: null, together: null }]]),
 });

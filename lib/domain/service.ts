@@ -161,6 +161,8 @@ export interface ServiceNeed extends Pick<ServiceSpec, 'utility'> {
   readonly needed: number;
   /** Share of requests that are to be in time, in (0, 1). */
   readonly target: number;
+  /** Most replicas on an instance, and in a pool as far as others are sold; null: any number, or as its file says. */
+  readonly together: number | null;
   /** What a replica of its current revision is; absent: what its jobs are. */
   readonly stage?: StageSpec;
   /** Instance that its replicas are leaving; absent: none. */

@@ -54,7 +54,7 @@ export function demandOf(
   const pools = new Map<string, PoolView>();
   for (const view of snapshot.pools) {
     const isAllowed = buys?.(view.pool) !== false && brokenConstraint(stage.constraints, view.pool) === null;
-    const units = isAllowed ? fitsOn(view.pool, stage) : 0;
+    const units = isAllowed ? Math.min(fitsOn(view.pool, stage), need.together ?? Infinity) : 0;
     if (units > 0) pools.set(view.pool.id, { ...view, pool: inUnits(view.pool, units) });
   }
   const fits = (pool: Pool['id']): number => {
@@ -78,7 +78,11 @@ const contextOf = (of: {
   config: of.config,
   market: of.market,
   hourlyUsd: (pool: Pool) => of.market.hourlyUsd?.(pool) ?? [],
-  demand: { utility: utilityOf(of.need), target: of.need.target },
+  demand: {
+    utility: utilityOf(of.need),
+    target: of.need.target,
+    ...(of.need.together === null ? {} : { most: of.need.together }),
+  },
 });
 
 /**
@@ -107,25 +111,29 @@ const inUnits = (pool: Pool, units: number): Pool => ({
   type: { ...pool.type, capacity: { ...pool.type.capacity, cpu: milliCpu(1000 * units) } satisfies Resources },
 });
 
+/** Replicas of a service on an instance. O(tasks on it). */
+export const replicasOn = ({ attempts }: InstanceView, service: string, snapshot: Pick<Snapshot, 'jobs'>): number =>
+  attempts.filter((r) => serviceOf(r.attempt.job, snapshot) === service).length;
+
 /** Instances on which the service's replicas run or start, without those that are being lost or left. */
-function heldBy(
+const heldBy = (
   { name, leaving }: ServiceNeed,
   snapshot: Snapshot,
   poolOf: (pool: Pool) => Pool,
-): readonly HeldInstance[] {
-  return [...snapshot.instances.values()].flatMap((view: InstanceView): HeldInstance[] => {
-    const units = view.attempts.filter((r) => serviceOf(r.attempt.job, snapshot) === name).length;
-    if (units === 0 || !takesTasks(view.instance) || view.instance.id === leaving) return [];
-    const { id, bid, launchedMs } = view.instance;
-    return [{ id, bid, launchedMs, units, pool: poolOf(view.pool) }];
+): readonly HeldInstance[] =>
+  [...snapshot.instances.values()].flatMap((view) => {
+    const units = view.instance.id === leaving ? 0 : replicasOn(view, name, snapshot);
+    return units === 0 ? [] : serving(view, units, poolOf(view.pool));
   });
-}
 
 /** Instances that came or come and on which nothing runs: bought for replicas that wait, as far as is known. */
 const emptyOnes = (snapshot: Snapshot, poolOf: (pool: Pool) => Pool | null): readonly HeldInstance[] =>
-  [...snapshot.instances.values()].flatMap((view: InstanceView): HeldInstance[] => {
-    const pool = poolOf(view.pool);
-    if (pool === null || view.attempts.length > 0 || !takesTasks(view.instance)) return [];
-    const { id, bid, launchedMs } = view.instance;
-    return [{ id, bid, launchedMs, units: unitsOf(pool), pool }];
+  [...snapshot.instances.values()].flatMap((view) => {
+    const pool = view.attempts.length > 0 ? null : poolOf(view.pool);
+    return pool === null ? [] : serving(view, unitsOf(pool), pool);
   });
+
+function serving({ instance }: InstanceView, units: number, pool: Pool): readonly HeldInstance[] {
+  const { id, bid, launchedMs } = instance;
+  return takesTasks(instance) ? [{ id, bid, launchedMs, units, pool }] : [];
+}

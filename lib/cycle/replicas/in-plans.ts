@@ -25,6 +25,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import { footprintNamed, UNTIL_REPLACED_S } from '../../stages/services/footprints.ts';
 import type { Acquiring } from './demand.ts';
+import { keptApart } from './apart.ts';
 import { scaleReplicas } from './footprint.ts';
 import { givingWay } from './give-way.ts';
 import type { AppraisePolicy, MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
@@ -48,10 +49,12 @@ const isReplica = ({ class: kind }: Pick<RunningTask, 'class'>): boolean => kind
 
 /** The same input where there is no replica. O(jobs). */
 export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
-  const { snapshot, forecasts, stages } = input;
-  if (!hasReplicas(snapshot)) return input;
+  const { forecasts, stages } = input;
+  if (!hasReplicas(input.snapshot)) return input;
+  const snapshot = keptApart(input.snapshot, stages.buys);
   return {
     ...input,
+    snapshot,
     forecasts: { ...forecasts, runtime: replicaForecasts(forecasts.runtime, snapshot) },
     stages: {
       ...stages,

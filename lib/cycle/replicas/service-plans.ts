@@ -1,8 +1,12 @@
 /** What decisions and the controller of services tell each other: plans of services, and what services need. */
+import { mostTogether } from '../../domain/placement-rules.ts';
 import { SERVICE_PLAN_PREFIX, specOf, type Service, type ServiceNeed, type ServicePlan } from '../../domain/service.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Decision } from '../decide/decision.ts';
 import type { WorkingState } from '../state/working-state.ts';
+
+/** A service that is to have so many replicas at least is to survive the loss of one. */
+const LEAST_APART = 2;
 
 /** Writes what has changed since the last decision of this process. */
 export function noteServicePlans(
@@ -34,14 +38,16 @@ export const needsOf = (services: readonly Service[]): ReadonlyMap<string, Servi
   new Map(
     services.map((service) => {
       const { name, wanted, relocation } = service;
-      const { target, utility, replica } = specOf(service).spec;
+      const { min, target, utility, replica } = specOf(service).spec;
       const [stage] = replica.stages;
+      const isLeft = min < LEAST_APART || mostTogether(stage?.placement ?? {}) < Infinity;
       return [
         name,
         {
           name,
           utility,
           needed: wanted.replicas - wanted.spare,
+          together: isLeft ? null : Math.ceil(wanted.replicas / 2),
           target: target.percent / 100,
           ...(stage === undefined ? {} : { stage }),
           ...(relocation === undefined ? {} : { leaving: relocation.instance }),

@@ -36,6 +36,8 @@ export interface ServiceDemand {
   readonly utility: (vcpus: number) => number;
   /** Share of requests that are to be in time, in (0, 1). */
   readonly target: number;
+  /** Most vCPUs of one pool, as far as others are sold: the market may take all of a pool at once. Absent: any. */
+  readonly most?: number;
 }
 
 export interface FootprintContext {

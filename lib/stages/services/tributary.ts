@@ -15,7 +15,7 @@ import type {
 } from '../../policy/services/contracts.ts';
 import { candidatesOf, type Candidate } from './candidates.ts';
 import { Holdings, type Worth } from './holdings.ts';
-import { firstWhere, leastUnits, unitsOf } from './units.ts';
+import { firstWhere, leastUnits, unitsHeld, unitsOf } from './units.ts';
 import { endedWindows, WINDOW_MS, windowLeftMs } from './windows.ts';
 
 const HOUR_S = 3600;
@@ -94,7 +94,7 @@ function isLikelyFree(held: HeldInstance, holdings: Holdings, context: Footprint
 
 /** Section 2.2.3: the candidate with the most utility gained per dollar, until the target is met. */
 function scaleOut(holdings: Holdings, context: FootprintContext): FootprintChange['buy'] {
-  const { target, utility } = context.demand;
+  const { target, utility, most: together = Infinity } = context.demand;
   const needed = leastUnits(utility, target);
   if (needed === null) return [];
   const candidates = candidatesOf(context, (pool, bid) => holdings.pLost(pool, bid, HOUR_S));
@@ -105,7 +105,10 @@ function scaleOut(holdings: Holdings, context: FootprintContext): FootprintChang
     const worth = holdings.worth(most);
     if (worth.utility >= target) break;
     const missing = missingUnits(worth, target, needed);
-    const best = bestOf(candidates, (of) => {
+    const apart = candidates.filter(
+      ({ pool }) => unitsHeld(holdings.of(pool)) + stepOf(missing, pool) * unitsOf(pool) <= together,
+    );
+    const best = bestOf(apart.length > 0 ? apart : candidates, (of) => {
       const count = stepOf(missing, of.pool);
       const gain = worth.having(of.pool, [...holdings.of(of.pool), ...news(of, count)]) - worth.utility;
       return gain > EPS ? gain / Math.max(LEAST_USD, count * of.costUsd) : 0;

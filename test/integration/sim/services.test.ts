@@ -65,6 +65,17 @@ describe('a simulated service', () => {
     expect(usd).toBeLessThan((services[0]?.replicaHours ?? 0) / 4);
   }, 60_000);
 
+  it('has half of its replicas on another instance where it is to have two at least', async () => {
+    const calm = onOffMarket([[0, 96]]);
+    const instances = async (over: Readonly<Record<string, unknown>>): Promise<number> => {
+      const { events } = await run([web(over, 60, 5)], { trace: calm, market: (now) => replayMarket(calm, now) });
+      return events.filter((e) => e.type === 'instance-ready').length;
+    };
+    expect(await instances({})).toBe(2);
+    expect(await instances({ min: 1 })).toBe(1);
+    expect(await instances({ placement: { maxPerInstance: 4 } })).toBe(1);
+  }, 60_000);
+
   it('is the same again with the same seed', async () => {
     const [a, b] = await Promise.all([run([web({}, 60)]), run([web({}, 60)])]);
     expect(a.services).toEqual(b.services);

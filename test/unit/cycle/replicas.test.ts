@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { keptApart } from '../../../lib/cycle/replicas/apart.ts';
 import { scaleReplicas, servicePlansOf } from '../../../lib/cycle/replicas/footprint.ts';
 import { acquiringBy } from '../../../lib/cycle/replicas/in-plans.ts';
 import type { MarketForecast } from '../../../lib/domain/forecasts.ts';
@@ -28,13 +29,14 @@ import {
 } from '../../support/decision-world.ts';
 
 /** Pools of four and of two vCPUs. */
-const LARGE = pool({ type: 'a.large', zone: 'a', vcpus: 4, option: 'spot' });
+const LARGE = pool({ type: 'a.large', zone: 'a', vcpus: 4, option: 'spot', onDemand: 0.2 });
 const SMALL = pool({ type: 'b.small', zone: 'b', vcpus: 2, option: 'spot' });
 const SURE = pool({ type: 'a.large', zone: 'a', vcpus: 4, option: 'on-demand' });
 
 const replicaJob = (id: string, over: Parameters<typeof stage>[0] = {}): Job =>
   job({
     id: jobId(id),
+    submittedMs: NOW,
     spec: spec({
       name: id,
       class: 'service',
@@ -58,14 +60,15 @@ interface World {
   readonly needed: number;
   readonly running?: number;
   readonly utility?: ServiceNeed['utility'];
+  readonly together?: ServiceNeed['together'];
 }
 
 /** Replicas that wait, and some that run on an instance of the large pool. */
-function inputOf({ jobs, needed, running = 0, utility = null }: World): ScaleInput {
+function inputOf({ jobs, needed, running = 0, utility = null, together = null }: World): ScaleInput {
   const held = Array.from({ length: running }, (_, i) => replicaJob(`r-${i}`));
   const views = running === 0 ? [] : [instance('i-1', LARGE)];
   const attempts = held.map((of) => ({ attempt: { job: of.id } }));
-  const need: ServiceNeed = { name: 'web', needed, target: 0.95, utility };
+  const need: ServiceNeed = { name: 'web', needed, target: 0.95, utility, together };
   const snapshot = {
     nowMs: NOW,
     jobs: new Map([...jobs, ...held].map((j) => [j.id, j])),
@@ -134,6 +137,18 @@ describe('instances for replicas', () => {
     expect([0, 2, 4, 8].map((n) => context?.demand.utility(n))).toEqual([0, 0.5, 1, 1]);
   });
 
+  it('are apart where half of them are to survive a loss', () => {
+    const { purchases } = scaleReplicas(nothing, { footprint: FOOTPRINTS.ebbtide.policy })(
+      inputOf({ jobs: waiting(4), needed: 4, together: 2 }),
+    );
+    expect(new Set(purchases.map((p) => p.pool))).toEqual(new Set([LARGE.id, SMALL.id]));
+    // Together on the large instance they cost least.
+    const all = scaleReplicas(nothing, { footprint: FOOTPRINTS.ebbtide.policy })(
+      inputOf({ jobs: waiting(4), needed: 4 }),
+    );
+    expect(all.purchases.map(({ pool: of, count }) => [of, count])).toEqual([[LARGE.id, 1]]);
+  });
+
   it('follow the utility that the service states', () => {
     const seen: FootprintContext[] = [];
     const footprint: FootprintPolicy = (context) => {
@@ -166,6 +181,38 @@ describe('instances for replicas', () => {
 
   it('have an own policy by name alone', () => {
     expect(() => acquiringBy(config({ serviceFootprint: 'none-such' }), {})).toThrow('no footprint policy none-such');
+  });
+});
+
+describe('replicas that are apart', () => {
+  const room = (over: Parameters<typeof inputOf>[0], change: Partial<Snapshot> = {}): number | undefined => {
+    const { snapshot } = inputOf(over);
+    const groups = over.jobs.map((of) => leftover(of).group);
+    const kept = keptApart({ ...snapshot, groups, ...change });
+    const [some] = over.jobs;
+    return some === undefined ? undefined : kept.jobs.get(some.id)?.spec.stages[0]?.placement?.maxPerInstance;
+  };
+  const four = { jobs: waiting(2), needed: 4, running: 2, together: 2 };
+  const noneOpen = inputOf(four).snapshot.pools.map((v) => ({ ...v, open: false }));
+
+  it('take half of them on one instance, and all where the service asks for one replica at least', () => {
+    expect(room(four)).toBe(2);
+    expect(room({ ...four, together: null })).toBeUndefined();
+  });
+
+  it('take any instance where nothing else is sold and no other has room', () => {
+    expect(room(four, { pools: noneOpen })).toBeUndefined();
+    const other = instance('i-2', SMALL);
+    const instances = new Map([...inputOf(four).snapshot.instances.values(), other].map((v) => [v.instance.id, v]));
+    expect(room(four, { pools: noneOpen, instances })).toBe(2);
+  });
+
+  it('take any instance after ten minutes of waiting', () => {
+    const waited = (s: number) => ({
+      ...four,
+      jobs: four.jobs.map((j) => ({ ...j, submittedMs: plus(NOW, seconds(-s)) })),
+    });
+    expect([room(waited(599)), room(waited(601))]).toEqual([2, undefined]);
   });
 });
 

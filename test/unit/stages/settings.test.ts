@@ -89,7 +89,7 @@ const withReplicas = (input: PlanInput): PlanInput => {
       ...snapshot,
       groups: [...snapshot.groups, ...replicas],
       jobs: new Map([...snapshot.jobs, ...jobs.map((j) => [j.id, j] as const)]),
-      services: new Map([['web', { name: 'web', needed: 6, target: 0.95, utility: null }]]),
+      services: new Map([['web', { name: 'web', needed: 6, target: 0.95, utility: null, together: null }]]),
     },
     forecasts: {
       ...forecasts,

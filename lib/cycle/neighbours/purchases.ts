@@ -74,13 +74,17 @@ const zoneOf = ({ group }: Leftover): string => group.stage.constraints.zones?.[
 const AFTER_OTHERS = 'spread over zones: it starts after tasks of its stage in a zone with fewer, which start later';
 const NO_NEW = 'its affinity keeps it on instances where tasks with certain labels run, and none of them has room';
 
-/** The same policy, asked once for each group of which an instance takes only some. */
+/**
+ * The same policy, asked once for each group of which an instance takes only some. Replicas of a service are asked for
+ * together, as its footprint heeds their rules: each is a group of its own, and one instance may take several.
+ */
 export const scaleByRules =
   (scale: ScalePolicy): ScalePolicy =>
   (input) => {
-    const ruled = input.leftovers.filter((l) => l.perInstance !== undefined);
+    const isRuled = (l: Leftover): boolean => l.perInstance !== undefined && l.group.class !== 'service';
+    const ruled = input.leftovers.filter(isRuled);
     if (ruled.length === 0) return scale(input);
-    const answer = scale({ ...input, leftovers: input.leftovers.filter((l) => l.perInstance === undefined) });
+    const answer = scale({ ...input, leftovers: input.leftovers.filter((l) => !isRuled(l)) });
     const pools = new Map(input.snapshot.pools.map(({ pool }) => [pool.id, pool]));
     const vcpusIn = (p: Purchase): number => {
       const pool = pools.get(p.pool);

@@ -28,6 +28,7 @@ import type { Acquiring } from './demand.ts';
 import { keptApart } from './apart.ts';
 import { scaleReplicas } from './footprint.ts';
 import { givingWay } from './give-way.ts';
+import { replicasAnywhere } from './starts.ts';
 import type { AppraisePolicy, MovePolicy, QueuePolicy, Stages, ValuePolicy } from '../../policy/contracts.ts';
 import type { DecideInput } from '../decide/deliberation.ts';
 
@@ -62,6 +63,7 @@ export function withReplicas<S>(input: DecideInput<S>): DecideInput<S> {
       appraise: appraiseReplicas(stages.appraise),
       move: withoutReplicas(stages.move),
       plan: givingWay(stages.plan),
+      order: replicasAnywhere(stages.order),
       queue: replicasDoNotWait(stages.queue),
       scale: scaleReplicas(stages.scale, acquiringBy(input.config, stages)),
     },

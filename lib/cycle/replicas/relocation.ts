@@ -13,7 +13,7 @@ import { unitsOf } from '../../stages/services/units.ts';
 import { serviceOf, type Acquiring, type Known, type Priced } from './demand.ts';
 
 /** Least part of its cost that leaving an instance saves: prices move, and a start costs some minutes of both. */
-const LEAST_SAVED = 0.25;
+export const LEAST_SAVED = 0.25;
 /** Least age of an instance that is left, seconds. */
 const LEAST_AGE_S = 600;
 /** An hour that is paid for is used up to so long before its end, seconds: a replica needs that to begin elsewhere. */

@@ -32,7 +32,7 @@ interface Wanted {
 export const anywhere: OrderPolicy = (input) => {
   const { allotment, hosts, ...context } = input;
   if (allotment.preemptions.length > 0) return whereWorkStops(input);
-  const wanted = wantedStarts(input);
+  const wanted = wantedAnywhere(input);
   const tasks = wanted.flatMap((w) => w.tasks);
   const placements = tasks.length === 0 ? [] : input.stages.place(tasks, hosts, context);
   const placed = new Set<TaskRef>(placements.map((p) => p.task));
@@ -51,7 +51,8 @@ export const anywhere: OrderPolicy = (input) => {
   return { ...waiting, ...parts, placements, needed: new Set() };
 };
 
-function wantedStarts({ allotment, groups, forecasts }: OrderInput): readonly Wanted[] {
+/** Starts of a plan as tasks that may go wherever their constraints allow. */
+export function wantedAnywhere({ allotment, groups, forecasts }: OrderInput): readonly Wanted[] {
   const taken = new Map<GroupId, number>();
   const where = new Map<string, Where>();
   return allotment.starts.map(({ option, count }) => {

@@ -1,6 +1,7 @@
 import type { AttemptId, InstanceId, JobId, PoolId } from '../kernel/ids.ts';
 import type { EpochMs, MiB, Seconds, Usd } from '../kernel/units.ts';
 import type { Caller } from './caller.ts';
+import type { Load, MostTransfers } from './load.ts';
 import type { Arch, PurchaseOption } from './pool.ts';
 import type { Resources } from './resources.ts';
 import type { RunningTimes } from './running-times.ts';
@@ -331,6 +332,10 @@ export type AttemptRole = 'original' | 'copy' | 'pilot';
 export interface Usage {
   readonly maxRss: MiB;
   readonly cpuS: Seconds;
+  /** Mean load of the attempt's own processes; `cpu` is a part of the vCPUs that it asked for. Absent: not measured. */
+  readonly own?: Load;
+  /** Mean load of the whole machine meanwhile, and the most that it transfers. Absent: not measured. */
+  readonly machine?: { readonly load: Load; readonly most: MostTransfers };
 }
 
 export interface Attempt extends TaskRef {

@@ -36,7 +36,7 @@ export interface AttemptEnded {
    * together. Each pair is told with the one that ends first, or with both if they end at once. Empty for an attempt
    * whose process never started. O(attempts on the instance).
    */
-  readonly neighbours: readonly Attempt[];
+  readonly neighbours: readonly { readonly attempt: Attempt; readonly job: Job }[];
   /** Null where the driver does not measure it. */
   readonly usage: Usage | null;
 }

@@ -1,6 +1,7 @@
 /** Learners by name. One added here learns and is stored in every driver, and policies may declare it. */
 import type { LearnerFactory } from '../policy/learner.ts';
 import { capacityLearner } from './capacity-learner.ts';
+import { neighbourLearner } from '../policy/colocation/neighbour-learner.ts';
 import { latenessLearner } from '../policy/lateness-learner.ts';
 import { copyWinsLearner } from '../policy/speculation/copy-wins.ts';
 import { samplingRatioLearner } from '../policy/turns/sampling-ratio.ts';
@@ -16,4 +17,5 @@ export const LEARNERS = {
   lateness: latenessLearner,
   'sampling-ratio': samplingRatioLearner,
   'copy-wins': copyWinsLearner,
+  neighbours: neighbourLearner,
 } satisfies Readonly<Record<string, LearnerFactory>>;

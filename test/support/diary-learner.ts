@@ -63,7 +63,7 @@ function entryOf(event: LearningEvent): [string, DiaryEntry['what']] {
   switch (event.kind) {
     case 'attempt-ended': {
       const { attempt, job, stage, instance, pool, neighbours, usage, runtimeS, outcome, atMs } = event;
-      const ids = neighbours.map((other) => other.id).sort();
+      const ids = neighbours.map(({ attempt: other }) => other.id).sort();
       return [
         `attempt/${attempt.id}`,
         {

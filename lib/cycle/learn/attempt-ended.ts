@@ -57,10 +57,14 @@ export class EndedAttempt implements AttemptEnded {
     return invariant(this.#ground.pools.get(pool), `instance ${id} is in unknown pool ${pool}`);
   }
 
-  get neighbours(): readonly Attempt[] {
+  get neighbours(): AttemptEnded['neighbours'] {
     const { id, instance, startedMs } = this.attempt;
     if (startedMs === null) return [];
-    return this.#ground.state.attemptsOn(instance).filter((other) => other.id !== id && ranAt(other, this.atMs));
+    const { state } = this.#ground;
+    return state.attemptsOn(instance).flatMap((attempt) => {
+      const job = attempt.id === id || !ranAt(attempt, this.atMs) ? undefined : state.jobs.get(attempt.job);
+      return job === undefined ? [] : [{ attempt, job }];
+    });
   }
 }
 

@@ -37,6 +37,7 @@ import type {
   StartRequest,
   StopRequest,
 } from '../../ports/fleet.ts';
+import type { Beside } from './interference/interference.ts';
 import { Pacing } from './pacing.ts';
 import { Schedule } from './schedule.ts';
 
@@ -57,8 +58,8 @@ export interface MemoryFleetOptions {
 export interface TaskScript {
   /** Running time of this attempt without a stop, `setupS` included. */
   readonly runtimeS: Seconds;
-  /** Seconds of work done per second beside these neighbours. `runtimeS` is at pace 1. Absent: always 1. */
-  readonly pace?: (neighbours: readonly StartRequest[]) => number;
+  /** Its pace beside these neighbours, and what is measured of it. `runtimeS` is at pace 1. Absent: always at pace 1. */
+  readonly beside?: (neighbours: readonly StartRequest[]) => Beside;
   /** Time from its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
   readonly setupS?: Seconds;
   readonly exitCode: number;
@@ -342,7 +343,7 @@ export class MemoryFleet implements Fleet {
     this.#observe(instance, { kind: 'attempt-started', attempt: request.attempt, atMs });
     // Requests can reach it once its start is known.
     if (request.port !== undefined) this.#isUntold = true;
-    const endMs = script.pace === undefined ? plus(atMs, script.runtimeS) : pacedEnd(instance, attempt, script);
+    const endMs = script.beside === undefined ? plus(atMs, script.runtimeS) : pacedEnd(instance, attempt, script);
     this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
     if (instance.paced > 0) this.#repace(instance, atMs);
     if (request.timeoutS !== null) {
@@ -356,8 +357,8 @@ export class MemoryFleet implements Fleet {
   #repace(instance: MemoryInstance, atMs: EpochMs): void {
     for (const attempt of live(instance)) {
       const { script, pacing } = attempt;
-      if (script?.pace === undefined || pacing === null || attempt.stopped !== null) continue;
-      if (!pacing.change(atMs, script.pace(neighboursOf(instance, attempt)))) continue;
+      if (script?.beside === undefined || pacing === null || attempt.stopped !== null) continue;
+      if (!pacing.change(atMs, script.beside(neighboursOf(instance, attempt)))) continue;
       attempt.endsMs = null;
       const endMs = most(atMs, pacing.whenMs(workToDoS(script)));
       this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
@@ -490,7 +491,7 @@ export class MemoryFleet implements Fleet {
       exitSignal,
       stopped: end.exitCode === 0 ? null : attempt.stopped,
       keptS: this.#reportedS(attempt, keptBeforeS),
-      usage: startedMs === null ? null : (attempt.script?.usage ?? null),
+      usage: startedMs === null ? null : usageOf(attempt, end.atMs),
       detail: startedMs === null ? 'stopped before it began' : null,
     });
     if (instance.state === 'releasing' && live(instance).length === 0) {
@@ -671,6 +672,16 @@ const live = (instance: MemoryInstance): MemoryAttempt[] =>
 const neighboursOf = (instance: MemoryInstance, attempt: MemoryAttempt): StartRequest[] =>
   live(instance).flatMap((other) => (other === attempt || other.startedMs === null ? [] : [other.request]));
 
+/** Usage that the script states, with what was measured meanwhile. */
+function usageOf({ script, pacing, request }: MemoryAttempt, atMs: EpochMs): Usage | null {
+  const measured = pacing?.measured(atMs) ?? null;
+  const stated = script?.usage ?? null;
+  if (measured === null) return stated;
+  const { own, ofS } = measured;
+  const cpuS = seconds(own.cpu * (raw(request.resources.cpu) / 1000) * ofS);
+  return { maxRss: request.resources.memory, cpuS, ...stated, own, machine: measured.machine };
+}
+
 const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): Seconds => sub(runtimeS, setupS);
 
 /**
@@ -678,11 +689,11 @@ const workToDoS = ({ runtimeS, setupS = ZERO_S }: TaskScript): Seconds => sub(ru
  */
 function pacedEnd(instance: MemoryInstance, attempt: MemoryAttempt, script: TaskScript): EpochMs {
   const { startedMs } = attempt;
-  if (script.pace === undefined || startedMs === null) {
+  if (script.beside === undefined || startedMs === null) {
     throw new EbbError('internal', { what: 'an attempt without a pace, or one that has not started, is paced' });
   }
   const fromMs = plus(startedMs, script.setupS ?? ZERO_S);
-  attempt.pacing = new Pacing(fromMs, script.pace(neighboursOf(instance, attempt)));
+  attempt.pacing = new Pacing(fromMs, script.beside(neighboursOf(instance, attempt)));
   instance.paced++;
   return attempt.pacing.whenMs(workToDoS(script));
 }

@@ -39,6 +39,7 @@ import { ORACLE_FORECAST, withTrueInterruptions } from './true-interruptions.ts'
 import type { OwnScaling } from '../../policy/services/own-scaling.ts';
 import { SimServices } from './services/sim-services.ts';
 import type { RequestFigures, SimulatedService } from './services/sim-traffic.ts';
+import type { Interference } from './interference/interference.ts';
 import { Truth, type TrueRuntime } from './truth.ts';
 import type { WorkloadJob } from '../../workload/workload.ts';
 import {
@@ -98,6 +99,8 @@ export interface SimulationInput {
    * packers that place tasks by interference.
    */
   readonly runtime?: TrueRuntime | null;
+  /** How tasks of one instance slow one another down, and what is measured of it; absent: not at all. */
+  readonly interference?: Interference;
   /** Services, each with its requests; absent: none. They are deleted when their requests are over. */
   readonly services?: readonly SimulatedService[];
   /** Scaling policies of the user's own. */
@@ -488,7 +491,7 @@ class Arrivals {
   }
 }
 
-const truthOf = ({ trace, config, setupS, migrationMBPerS, runtime }: SimulationInput): Truth =>
+const truthOf = ({ trace, config, setupS, migrationMBPerS, runtime, interference }: SimulationInput): Truth =>
   new Truth(
     {
       trace,
@@ -496,6 +499,7 @@ const truthOf = ({ trace, config, setupS, migrationMBPerS, runtime }: Simulation
       setupS,
       migrationMBPerS,
       preemptionDelayS: seconds(config.preemptionDelayS),
+      interference,
     },
     runtime,
   );

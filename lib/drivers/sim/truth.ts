@@ -8,6 +8,7 @@ import { slowdownOn, slowsAnywhere } from '../../domain/slowdown.ts';
 import type { CapacityTruth } from '../../market/capacity-truth.ts';
 import type { MarketTrace } from '../../market/trace.ts';
 import type { StartRequest } from '../../ports/fleet.ts';
+import type { Interference } from './interference/interference.ts';
 import type { TaskScript } from './memory-fleet.ts';
 import type { StageTruth } from '../../workload/workload.ts';
 
@@ -53,6 +54,7 @@ export class Truth {
   /** Tries that have failed so far, of tasks that fail some. */
   readonly #failed = new Map<string, number>();
   readonly #runtime: TrueRuntime | null;
+  readonly #interference: Interference | null;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
   /** Soft constraints with a slowdown, by job and stage; jobs without any are not here. */
   readonly #slowed = new Map<JobId, ReadonlyMap<string, readonly Preference[]>>();
@@ -62,9 +64,11 @@ export class Truth {
     of: Pick<Truth, 'trace' | 'capacity' | 'setupS'> & {
       readonly migrationMBPerS?: number | undefined;
       readonly preemptionDelayS?: Seconds;
+      readonly interference?: Interference | undefined;
     },
     runtime: TrueRuntime | null = null,
   ) {
+    this.#interference = of.interference ?? null;
     this.trace = of.trace;
     this.capacity = of.capacity;
     this.setupS = of.setupS;
@@ -117,8 +121,18 @@ export class Truth {
       movesInS: most(STOPS_IN_S, seconds(megabytes(request.resources.memory) / this.migrationMBPerS)),
     };
     const slowdown = this.#slowdownOf(request, pool);
-    if (this.#runtime !== null) return { ...script, pace: this.#paceOf(request, { pool, runtimeS, slowdown }) };
-    return slowdown === 1 ? script : { ...script, pace: () => 1 / slowdown };
+    const pace = this.#runtime === null ? null : this.#paceOf(request, { pool, runtimeS, slowdown });
+    const interferes = this.#interference;
+    if (interferes !== null) {
+      const { type } = this.#poolOf(pool);
+      const beside: TaskScript['beside'] = (neighbours) => {
+        const of = interferes({ request, type, neighbours });
+        return { ...of, pace: of.pace * (pace === null ? 1 / slowdown : pace(neighbours)) };
+      };
+      return { ...script, beside };
+    }
+    if (pace !== null) return { ...script, beside: (neighbours) => ({ pace: pace(neighbours) }) };
+    return slowdown === 1 ? script : { ...script, beside: () => ({ pace: 1 / slowdown }) };
   }
 
   /** Where its soft constraints are not met it is as slow as they say. */
@@ -134,7 +148,7 @@ export class Truth {
   #paceOf(
     request: StartRequest,
     { pool, runtimeS, slowdown }: { readonly pool: PoolId; readonly runtimeS: Seconds; readonly slowdown: number },
-  ): NonNullable<TaskScript['pace']> {
+  ): (neighbours: readonly StartRequest[]) => number {
     const { type } = this.#poolOf(pool);
     const runtime = invariant(this.#runtime, 'there is a function of the running time');
     const { task, role } = request;

@@ -84,22 +84,22 @@ describe('true running times', () => {
 
 describe('a pace that changes', () => {
   it('does the work of each stretch at its pace', () => {
-    const pacing = new Pacing(epochMs(10_000), 1);
+    const pacing = new Pacing(epochMs(10_000), { pace: 1 });
     expect(pacing.whenMs(seconds(100))).toBe(epochMs(110_000));
-    expect(pacing.change(epochMs(20_000), 0.5)).toBe(true);
-    expect(pacing.change(epochMs(30_000), 0.5)).toBe(false);
+    expect(pacing.change(epochMs(20_000), { pace: 0.5 })).toBe(true);
+    expect(pacing.change(epochMs(30_000), { pace: 0.5 })).toBe(false);
     expect(pacing.workS(epochMs(9_000))).toBe(seconds(0));
     expect(pacing.workS(epochMs(40_000))).toBe(seconds(10 + 10));
     expect(pacing.whenMs(seconds(100))).toBe(epochMs(20_000 + 90_000 * 2));
-    expect(pacing.change(epochMs(40_000), 2)).toBe(true);
+    expect(pacing.change(epochMs(40_000), { pace: 2 })).toBe(true);
     expect(pacing.whenMs(seconds(100))).toBe(epochMs(80_000));
     // What it has done already is not taken back.
     expect(pacing.whenMs(seconds(5))).toBe(epochMs(40_000));
   });
 
   it('is that of its beginning where it changes before that', () => {
-    const pacing = new Pacing(epochMs(10_000), 1);
-    pacing.change(epochMs(5_000), 4);
+    const pacing = new Pacing(epochMs(10_000), { pace: 1 });
+    pacing.change(epochMs(5_000), { pace: 4 });
     expect(pacing.whenMs(seconds(100))).toBe(epochMs(35_000));
   });
 });

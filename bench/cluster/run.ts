@@ -7,6 +7,7 @@ import { decidersNamed } from '../../lib/drivers/sim/deciders.ts';
 import { outcomeOf } from '../../lib/drivers/sim/outcome-of-run.ts';
 import { simulate } from '../../lib/drivers/sim/simulation.ts';
 import type { Settled } from '../../lib/drivers/sim/collector.ts';
+import type { Interference } from '../../lib/drivers/sim/interference/interference.ts';
 import type { TrueRuntime } from '../../lib/drivers/sim/truth.ts';
 import { highsSolver } from '../../lib/drivers/solver/highs-solver.ts';
 import { marketWithCluster, ownVcpus, settingsOfCluster } from '../../lib/market/cluster.ts';
@@ -28,6 +29,7 @@ export interface ClusterRun {
   /** Learned before the first job. */
   readonly earlier: readonly WorkloadJob[];
   readonly runtime: TrueRuntime | null;
+  readonly interference?: Interference;
   readonly seed: number;
   readonly gapS: number;
   /** Longest time between two decisions. */
@@ -40,6 +42,8 @@ export interface ClusterRun {
 export interface ClusterFigures {
   /** Seconds from submission to completion, by key; jobs that are not done are absent. */
   readonly jctS: Readonly<Record<string, number>>;
+  /** Seconds from submission to the first start, by key; jobs that never started are absent. */
+  readonly waitS: Readonly<Record<string, number>>;
   /** Jobs that ended after their deadline, did not end, or were refused for it. */
   readonly late: readonly string[];
   readonly undone: number;
@@ -76,6 +80,7 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
       minGapS: seconds(of.gapS),
       setupS: ZERO_S,
       runtime,
+      ...(of.interference === undefined ? {} : { interference: of.interference }),
       earlier: earlierSuccesses(of.earlier, FROM),
       onSettled: tally.add,
     });
@@ -85,6 +90,12 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
       columns.key.flatMap((key, i) =>
         done[i] === true ? [[key, ((columns.finishedMs[i] ?? NaN) - (columns.submittedMs[i] ?? NaN)) / 1000]] : [],
       ),
+    );
+    const waitS = Object.fromEntries(
+      columns.key.flatMap((key, i) => {
+        const s = ((columns.startedMs[i] ?? NaN) - (columns.submittedMs[i] ?? NaN)) / 1000;
+        return Number.isFinite(s) ? [[key, s]] : [];
+      }),
     );
     const isLate = (i: number): boolean => {
       // NaN: it has none.
@@ -96,6 +107,7 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
     const refused = jobs.filter(({ key, spec }) => spec.class === 'deadline' && !known.has(key));
     return {
       jctS,
+      waitS,
       late: [...columns.key.filter((_, i) => isLate(i)), ...refused.map(({ key }) => key)],
       undone: totals.unfinished + totals.failed + totals.refused,
       ...tally.figures,

@@ -118,6 +118,36 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     plan: 'fifo',
     place: 'first-fit',
   },
+  'round-robin': {
+    about: 'jobs in the order of submission, one instance after the other',
+    source: 'baseline: Mary, Hugo and Hugo*, section 4.2.3',
+    extends: 'fifo',
+    place: 'round-robin',
+  },
+  'fifo-random': {
+    about: 'jobs in the order of submission, on instances drawn at random',
+    source: 'baseline: Mary, Hugo and Hugo*, section 4.1.3',
+    extends: 'fifo',
+    place: 'random',
+  },
+  mary: {
+    about: 'the next job is drawn by how well its program shared machines with those that run',
+    source: 'Mary, Hugo and Hugo*, section 4.1',
+    extends: 'fifo-random',
+    plan: { policy: 'neighbours', by: 'template' },
+  },
+  hugo: {
+    about: 'the same for groups of programs that use machines alike',
+    source: 'Mary, Hugo and Hugo*, section 4.2',
+    extends: 'fifo-random',
+    plan: { policy: 'neighbours', by: 'group' },
+  },
+  'hugo-star': {
+    about: 'the same; in a group jobs that wait longer are more likely, and none waits for longer than a limit',
+    source: 'Mary, Hugo and Hugo*, section 4.3',
+    extends: 'fifo-random',
+    plan: { policy: 'neighbours', by: 'group', byWaiting: true },
+  },
   srpt: {
     about: 'the job with the least expected work left first',
     source: 'shortest remaining processing time: baseline of Hopper',

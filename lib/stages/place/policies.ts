@@ -5,6 +5,7 @@ import { firstFit } from './first-fit.ts';
 import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
 import { LEAVING, staying } from '../../policy/leaving.ts';
+import { atRandom, roundRobin } from './spread.ts';
 import { balancedPack, stratusPack } from './stratus.ts';
 
 /** Placement of tasks on instances. */
@@ -38,6 +39,20 @@ export const PLACE = [
     (tasks, hosts, { memory }) => stratusPack(tasks, staying(hosts, memory.of(LEAVING))),
   ),
   policy('place', { name: 'first-fit', about: 'the first instance by name with room', source: 'baseline' }, firstFit),
+  policy(
+    'place',
+    { name: 'round-robin', about: 'one instance after the other: the one with the least on it', source: 'baseline' },
+    roundRobin,
+  ),
+  policy(
+    'place',
+    {
+      name: 'random',
+      about: 'empty instances first, then any with room, drawn at random',
+      source: 'Mary, Hugo and Hugo*, section 4.1.3',
+    },
+    atRandom,
+  ),
   policy(
     'place',
     {

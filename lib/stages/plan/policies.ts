@@ -3,9 +3,10 @@ import { multiQueue, multiQueueSettings } from '../../policy/turns/multi-queue.t
 import { fair, hopper, srpt } from '../../policy/turns/by-job.ts';
 import { byClass } from './by-class.ts';
 import { fcfsPlan } from './fcfs.ts';
-import { fifo, jobOrderPlan, shortestLeft } from './job-order.ts';
+import { fifo, jobOrderBy, jobOrderPlan, shortestLeft } from './job-order.ts';
 import { greedyPlan } from './greedy.ts';
 import { inTurnPlan } from './in-turn.ts';
+import { goodNeighboursFirst, neighbourSettings } from './good-neighbours.ts';
 import { milpPlan } from './milp.ts';
 import { oneJobAtATime } from './one-job-at-a-time.ts';
 import { spotGreedyPlan } from './spot-greedy.ts';
@@ -98,6 +99,15 @@ export const PLAN: readonly Policy<'plan'>[] = [
     },
     jobOrderPlan(shortestLeft),
   ),
+  {
+    name: 'neighbours',
+    about: 'the job that shares machines best with what runs there, by what was learned; drawn by its chances',
+    source: 'Mary, Hugo and Hugo*, section 4',
+    settings: neighbourSettings,
+    learners: ['neighbours'],
+    asks: { prices: true },
+    decide: (settings) => jobOrderBy(goodNeighboursFirst(neighbourSettings.parse(settings))),
+  },
   {
     name: 'multi-queue',
     about: 'queues by the size of jobs, which share the slots by weights; first in, first out in each',

@@ -25,7 +25,12 @@ export interface Answer extends Order {
   readonly figures: HugoFigures;
 }
 
-const OWN: OwnPresets = {};
+/** Ours on the same footing: the job by what is left of each program, its machines by learned slow-downs. */
+const OWN: OwnPresets = {
+  'hugo-jobs': { extends: 'hugo', plan: { policy: 'neighbours', by: 'group', draws: 'jobs' } },
+  'fifo-neighbours': { extends: 'fifo-random', place: 'random-neighbours' },
+  neighbours: { extends: 'hugo-jobs', place: 'random-neighbours' },
+};
 /** Enough for any queue to end before the next one begins. */
 const APART_S = 2 * 86_400;
 

@@ -3,7 +3,7 @@ import type { InstanceId } from '../kernel/ids.ts';
 import type { Seconds } from '../kernel/units.ts';
 import type { Placement } from '../domain/plan.ts';
 import type { Pool } from '../domain/pool.ts';
-import { minusResources, type Resources } from '../domain/resources.ts';
+import { fits, leastOfEach, minusResources, type Resources } from '../domain/resources.ts';
 import type { InstanceView } from '../domain/snapshot.ts';
 import type { Host, TaskToPlace } from './contracts.ts';
 
@@ -81,4 +81,12 @@ export function afterPlacing(
     );
     return withFree(h, free, [...(h.given ?? NONE), ...mine]);
   });
+}
+
+/** A host with so much free room at most. An empty one has no more capacity than that, so that it looks empty. */
+export function upTo(host: Host, most: Resources): Host {
+  const free = leastOfEach(host.free, most);
+  if (!fits(host.capacity, host.free)) return withFree(host, free);
+  const { on, pool, remainingS, given = NONE } = host;
+  return { on, pool, capacity: free, free, remainingS, given };
 }

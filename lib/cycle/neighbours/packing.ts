@@ -4,9 +4,9 @@
  */
 import type { GroupId } from '../../kernel/ids.ts';
 import type { Placement } from '../../domain/plan.ts';
-import { fits, leastOfEach, times, type Resources } from '../../domain/resources.ts';
+import { times } from '../../domain/resources.ts';
 import type { DecisionContext, Host, PlacePolicy, TaskToPlace } from '../../policy/contracts.ts';
-import { afterPlacing, withFree } from '../../policy/hosts.ts';
+import { afterPlacing, upTo } from '../../policy/hosts.ts';
 import type { Neighbours, RuledStage } from './neighbours.ts';
 
 /**
@@ -93,16 +93,8 @@ class Packing {
     const mayBeIn = (zone: string): boolean => narrowed.has(first.group) || neighbours.mostIn(of, zone) >= 1;
     const shown = hosts.flatMap((host): readonly Host[] => {
       const most = mayBeIn(host.pool.zone) ? neighbours.mostOn(of, host.on) : 0;
-      return most < 1 ? [] : [most === Infinity ? host : shownTo(host, times(first.need, most))];
+      return most < 1 ? [] : [most === Infinity ? host : upTo(host, times(first.need, most))];
     });
     return place(unit, shown, context);
   }
-}
-
-/** A host with so much free room at most. An empty one has no more capacity than that, so that it looks empty. */
-function shownTo(host: Host, most: Resources): Host {
-  const free = leastOfEach(host.free, most);
-  if (!fits(host.capacity, host.free)) return withFree(host, free);
-  const { on, pool, remainingS, given = [] } = host;
-  return { on, pool, capacity: free, free, remainingS, given };
 }

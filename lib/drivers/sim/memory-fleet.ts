@@ -60,6 +60,11 @@ export interface TaskScript {
   readonly runtimeS: Seconds;
   /** Its pace beside these neighbours, and what is measured of it. `runtimeS` is at pace 1. Absent: always at pace 1. */
   readonly beside?: (neighbours: readonly StartRequest[]) => Beside;
+  /**
+   * Name of a gang whose members share their work, as executors of one program do: each goes at the mean of their paces.
+   * With `beside` alone. Absent: it is on its own.
+   */
+  readonly gang?: string;
   /** Time from its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */
   readonly setupS?: Seconds;
   readonly exitCode: number;
@@ -96,6 +101,8 @@ interface MemoryAttempt {
   ended: boolean;
   /** Null for one whose pace is always 1. */
   pacing: Pacing | null;
+  /** What its machine lets it do, which its gang then shares. */
+  beside: Beside | null;
 }
 
 interface MemoryInstance {
@@ -132,6 +139,8 @@ export class MemoryFleet implements Fleet {
   readonly #refused = new Map<EffectKey, EffectOutcome>();
   /** Saved work in checkpoints, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
+  /** Members that run, by gang: those with a pace of their own. */
+  readonly #gangs = new Map<string, Set<{ readonly instance: MemoryInstance; readonly attempt: MemoryAttempt }>>();
   readonly #stdout = new Map<AttemptId, string>();
   readonly #schedule = new Schedule();
   readonly #wakes = new Set<() => void>();
@@ -323,6 +332,7 @@ export class MemoryFleet implements Fleet {
       savingS: null,
       ended: false,
       pacing: null,
+      beside: null,
     };
     instance.attempts.set(request.attempt, attempt);
     const atMs = this.#clock.now();
@@ -345,6 +355,7 @@ export class MemoryFleet implements Fleet {
     if (request.port !== undefined) this.#isUntold = true;
     const endMs = script.beside === undefined ? plus(atMs, script.runtimeS) : pacedEnd(instance, attempt, script);
     this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
+    this.#joinGang(instance, attempt);
     if (instance.paced > 0) this.#repace(instance, atMs);
     if (request.timeoutS !== null) {
       const limitMs = plus(atMs, request.timeoutS);
@@ -353,16 +364,53 @@ export class MemoryFleet implements Fleet {
     if (script.checkpointEveryS !== null) this.#checkpointAt(instance, attempt, plus(atMs, script.checkpointEveryS));
   }
 
-  /** Recomputes pace and end of the attempts there after a change of neighbours. */
+  /** Recomputes pace and end of the attempts there, and of their gangs, after a change of neighbours. */
   #repace(instance: MemoryInstance, atMs: EpochMs): void {
+    const gangs = new Set<string>();
     for (const attempt of live(instance)) {
       const { script, pacing } = attempt;
       if (script?.beside === undefined || pacing === null || attempt.stopped !== null) continue;
-      if (!pacing.change(atMs, script.beside(neighboursOf(instance, attempt)))) continue;
-      attempt.endsMs = null;
-      const endMs = most(atMs, pacing.whenMs(workToDoS(script)));
-      this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
+      attempt.beside = script.beside(neighboursOf(instance, attempt));
+      if (script.gang === undefined) this.#setPace(instance, attempt, { atMs, pace: attempt.beside.pace });
+      else gangs.add(script.gang);
     }
+    for (const gang of gangs) this.#repaceGang(gang, atMs);
+  }
+
+  /** O(members). */
+  #repaceGang(gang: string, atMs: EpochMs): void {
+    const members = [...(this.#gangs.get(gang) ?? [])];
+    const pace = members.reduce((sum, { attempt }) => sum + (attempt.beside?.pace ?? 1), 0) / members.length;
+    for (const { instance, attempt } of members)
+      if (attempt.stopped === null) this.#setPace(instance, attempt, { atMs, pace });
+  }
+
+  #setPace(
+    instance: MemoryInstance,
+    attempt: MemoryAttempt,
+    { atMs, pace }: { readonly atMs: EpochMs; readonly pace: number },
+  ): void {
+    const { script, pacing } = attempt;
+    if (script === null || pacing === null || !pacing.change(atMs, { ...attempt.beside, pace })) return;
+    attempt.endsMs = null;
+    const endMs = most(atMs, pacing.whenMs(workToDoS(script)));
+    this.#endAt(instance, attempt, { atMs: endMs, exitCode: script.exitCode, exitSignal: null });
+  }
+
+  #joinGang(instance: MemoryInstance, attempt: MemoryAttempt): void {
+    const gang = attempt.script?.gang;
+    if (gang === undefined) return;
+    const members = this.#gangs.get(gang) ?? new Set();
+    this.#gangs.set(gang, members.add({ instance, attempt }));
+  }
+
+  #leaveGang(attempt: MemoryAttempt, atMs: EpochMs): void {
+    const gang = attempt.script?.gang;
+    const members = gang === undefined ? undefined : this.#gangs.get(gang);
+    if (gang === undefined || members === undefined) return;
+    for (const member of members) if (member.attempt === attempt) members.delete(member);
+    if (members.size === 0) this.#gangs.delete(gang);
+    else this.#repaceGang(gang, atMs);
   }
 
   #checkpointAt(instance: MemoryInstance, attempt: MemoryAttempt, atMs: EpochMs): void {
@@ -474,6 +522,7 @@ export class MemoryFleet implements Fleet {
     const keptBeforeS = this.#keptOf(request);
     instance.attempts.set(request.attempt, null);
     if (attempt.pacing !== null) instance.paced--;
+    this.#leaveGang(attempt, end.atMs);
     if (instance.paced > 0) this.#repace(instance, end.atMs);
     if (end.exitCode === 0 && startedMs !== null) {
       attempt.keptS = workedS(attempt, end.atMs);
@@ -693,7 +742,8 @@ function pacedEnd(instance: MemoryInstance, attempt: MemoryAttempt, script: Task
     throw new EbbError('internal', { what: 'an attempt without a pace, or one that has not started, is paced' });
   }
   const fromMs = plus(startedMs, script.setupS ?? ZERO_S);
-  attempt.pacing = new Pacing(fromMs, script.beside(neighboursOf(instance, attempt)));
+  attempt.beside = script.beside(neighboursOf(instance, attempt));
+  attempt.pacing = new Pacing(fromMs, attempt.beside);
   instance.paced++;
   return attempt.pacing.whenMs(workToDoS(script));
 }

@@ -57,6 +57,7 @@ export class Truth {
   readonly #interference: Interference | null;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
   /** Soft constraints with a slowdown, by job and stage; jobs without any are not here. */
+  readonly #gangs = new Set<string>();
   readonly #slowed = new Map<JobId, ReadonlyMap<string, readonly Preference[]>>();
 
   /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */
@@ -81,6 +82,7 @@ export class Truth {
   /** A job of the workload, with its specification: soft constraints may slow it down. */
   add(job: JobId, stages: ReadonlyMap<string, StageTruth>, spec: Pick<JobSpec, 'stages'>): void {
     this.#stages.set(job, stages);
+    for (const { name, gang } of spec.stages) if (gang) this.#gangs.add(`${job}/${name}`);
     const slowed = spec.stages.filter(({ preferences }) => slowsAnywhere(preferences));
     if (slowed.length > 0) this.#slowed.set(job, new Map(slowed.map((s) => [s.name, s.preferences])));
   }
@@ -93,6 +95,7 @@ export class Truth {
         if ((failures[index] ?? 0) > 0) this.#failed.delete(`${job}/${stage}/${index}`);
       }
     }
+    for (const stage of this.#stages.get(job)?.keys() ?? []) this.#gangs.delete(`${job}/${stage}`);
     this.#stages.delete(job);
     this.#slowed.delete(job);
   }
@@ -129,7 +132,8 @@ export class Truth {
         const of = interferes({ request, type, neighbours });
         return { ...of, pace: of.pace * (pace === null ? 1 / slowdown : pace(neighbours)) };
       };
-      return { ...script, beside };
+      const gang = `${job}/${stage}`;
+      return { ...script, beside, ...(this.#gangs.has(gang) ? { gang } : {}) };
     }
     if (pace !== null) return { ...script, beside: (neighbours) => ({ pace: pace(neighbours) }) };
     return slowdown === 1 ? script : { ...script, beside: () => ({ pace: 1 / slowdown }) };

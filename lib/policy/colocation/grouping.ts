@@ -23,12 +23,14 @@ export interface Grouping {
 
 export const NO_GROUPS: Grouping = { groups: [], next: 1 };
 
-/** Most groups: the issue of preferences is quadratic in them. */
+/**
+ * Fewest and most groups. Six, as many as the paper has for nine jobs, are learned about within hours, and fewer would
+ * mix programs that stress different devices; the number of preferences is quadratic in them.
+ */
+const LEAST_GROUPS = 6;
 const MOST_GROUPS = 20;
 /** Templates that a clustering looks at: silhouettes compare each with each. */
 const SAMPLE = 200;
-/** Mean silhouette below which one group is as good: clusters that overlap. */
-const LEAST_SILHOUETTE = 0.25;
 /** A centre that is nearer than this to an earlier one is the same group. */
 const SAME = 0.3;
 
@@ -49,11 +51,13 @@ export function groupOf(profile: Profile, { groups }: Grouping): string | null {
 export function regrouped(profiles: readonly Profile[], before: Grouping): Grouping {
   const sample = sampleOf(profiles);
   if (sample.length === 0) return before;
-  const distinct = new Set(sample.map((p) => p.join(' '))).size;
-  const most = Math.min(MOST_GROUPS, distinct - 1);
+  const distinct = new Map(sample.map((p) => [p.join(' '), p]));
+  // Few programs: each is a group, until there are others like it.
+  if (distinct.size <= LEAST_GROUPS) return named([...distinct.values()], before);
+  const most = Math.min(MOST_GROUPS, distinct.size - 1);
   const now = before.groups.length;
-  const tried = range(2, most).filter((k) => now < 3 || Math.abs(k - now) <= 1);
-  let [centres, best]: [readonly Profile[], number] = [[meanOf(sample)], LEAST_SILHOUETTE];
+  const tried = range(LEAST_GROUPS, most).filter((k) => now < LEAST_GROUPS || Math.abs(k - now) <= 1);
+  let [centres, best]: [readonly Profile[], number] = [[], -Infinity];
   for (const k of tried) {
     const found = clustered(sample, k);
     if (found.silhouette > best) [centres, best] = [found.centres, found.silhouette];
@@ -98,9 +102,6 @@ function sampleOf(profiles: readonly Profile[]): readonly Profile[] {
   if (sorted.length <= SAMPLE) return sorted;
   return range(0, SAMPLE - 1).map((i) => sorted[Math.floor((i * sorted.length) / SAMPLE)] as Profile);
 }
-
-const meanOf = (points: readonly Profile[]): Profile =>
-  (points[0] ?? []).map((_, d) => points.reduce((sum, p) => sum + (p[d] ?? 0), 0) / points.length);
 
 export const distance = (a: Profile, b: Profile): number =>
   Math.sqrt(a.reduce((sum, x, d) => sum + (x - (b[d] ?? 0)) ** 2, 0));

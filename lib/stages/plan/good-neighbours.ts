@@ -15,6 +15,12 @@ import type { JobRank } from './job-order.ts';
 
 export const neighbourSettings = z.strictObject({
   by: z.enum(['template', 'group']).default('group').describe('What preferences are of: `template` (Mary) or `group`.'),
+  draws: z
+    .enum(['programs', 'jobs'])
+    .default('programs')
+    .describe(
+      'What chances are of: `programs`, as in the papers, or `jobs`, so that a program with many of them is not left for last.',
+    ),
   byWaiting: z
     .boolean()
     .default(false)
@@ -43,7 +49,7 @@ interface Waiting {
 
 /** O(running tasks + jobs log jobs + jobs drawn x (programs x running programs)). */
 export const goodNeighboursFirst =
-  ({ by, byWaiting, waitingLimitS }: NeighbourSettings) =>
+  ({ by, draws, byWaiting, waitingLimitS }: NeighbourSettings) =>
   (input: PlanInput): JobRank => {
     const { snapshot } = input;
     const belief = input.beliefs.of(neighbourLearner);
@@ -67,7 +73,7 @@ export const goodNeighboursFirst =
     };
     while (left.size > 0 && order.length < MOST_DRAWN && room > 0) {
       const late = byWaiting ? [...left].filter((w) => w.waitedS >= waitingLimitS) : [];
-      const those = late.length > 0 ? late : ofKey([...left], nextKey([...left], running, { chances, draw }));
+      const those = late.length > 0 ? late : ofKey([...left], nextKey([...left], running, { chances, draws, draw }));
       take(drawn(those, byWaiting ? (w) => w.waitedS : () => 1, draw));
     }
     const places = new Map(order.map((job, i) => [job, i]));
@@ -110,16 +116,18 @@ function runningWhereRoomIs({ snapshot }: PlanInput, keyOf: KeyOf): Map<string, 
 function nextKey(
   waiting: readonly Waiting[],
   running: ReadonlyMap<string, number>,
-  { chances, draw }: { readonly chances: NeighbourBelief['chances']; readonly draw: Uniform },
+  of: Pick<NeighbourSettings, 'draws'> & { readonly chances: NeighbourBelief['chances']; readonly draw: Uniform },
 ): string {
   const keys = [...new Set(waiting.map((w) => w.key))];
   const [first = UNKNOWN] = keys;
   if (running.size === 0 || keys.length === 1) return first;
   const weights = keys.map(() => 0);
   for (const [beside, milliCpu] of running) {
-    chances(beside, keys).forEach((p, i) => (weights[i] = (weights[i] ?? 0) + milliCpu * p));
+    of.chances(beside, keys).forEach((p, i) => (weights[i] = (weights[i] ?? 0) + milliCpu * p));
   }
-  return drawn(keys, (_, i) => weights[i] ?? 0, draw);
+  const jobs = Map.groupBy(waiting, (w) => w.key);
+  const times = (key: string): number => (of.draws === 'jobs' ? (jobs.get(key)?.length ?? 0) : 1);
+  return drawn(keys, (key, i) => times(key) * (weights[i] ?? 0), of.draw);
 }
 
 /** One of them, in proportion to its weight. */

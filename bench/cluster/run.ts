@@ -86,17 +86,14 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
     });
     const { jobs: columns, totals } = outcomeOf(result, { preset, seed, fromMs: FROM });
     const done = columns.key.map((_, i) => columns.state[i] === 'succeeded');
-    const jctS = Object.fromEntries(
-      columns.key.flatMap((key, i) =>
-        done[i] === true ? [[key, ((columns.finishedMs[i] ?? NaN) - (columns.submittedMs[i] ?? NaN)) / 1000]] : [],
-      ),
-    );
-    const waitS = Object.fromEntries(
-      columns.key.flatMap((key, i) => {
-        const s = ((columns.startedMs[i] ?? NaN) - (columns.submittedMs[i] ?? NaN)) / 1000;
-        return Number.isFinite(s) ? [[key, s]] : [];
-      }),
-    );
+    /** Seconds from submission, by key. */
+    const since = (atMs: ArrayLike<number>, is: (i: number) => boolean): Readonly<Record<string, number>> =>
+      Object.fromEntries(
+        columns.key.flatMap((key, i) => {
+          const s = ((atMs[i] ?? NaN) - (columns.submittedMs[i] ?? NaN)) / 1000;
+          return is(i) && Number.isFinite(s) ? [[key, s]] : [];
+        }),
+      );
     const isLate = (i: number): boolean => {
       // NaN: it has none.
       const deadline = columns.deadlineMs[i] ?? NaN;
@@ -106,8 +103,8 @@ export async function runOnCluster({ preset, own, jobs, runtime, seed, ...of }: 
     const known = new Set(columns.key);
     const refused = jobs.filter(({ key, spec }) => spec.class === 'deadline' && !known.has(key));
     return {
-      jctS,
-      waitS,
+      jctS: since(columns.finishedMs, (i) => done[i] === true),
+      waitS: since(columns.startedMs, () => true),
       late: [...columns.key.filter((_, i) => isLate(i)), ...refused.map(({ key }) => key)],
       undone: totals.unfinished + totals.failed + totals.refused,
       ...tally.figures,

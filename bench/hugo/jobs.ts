@@ -1,8 +1,8 @@
 /**
  * The nine jobs of Hugo's evaluation (Mary, Hugo and Hugo*, table 6) and its queues (sections 4.1.3 and 4.2.3), as far
- * as a simulation can have them. Published are what each job does, its group, and the mean load of four of them alone on
- * ten nodes (table 1); all had about ten minutes. The rest is assumed here, and stated: what a job is bound to follows
- * its group, and its load while it is bound to a device is near what the device can do.
+ * as a simulation can have them. Published are what each job does, its group, and the mean load of four of them alone
+ * on ten nodes (table 1); all had about ten minutes. The rest is assumed here: what a job is bound to follows its
+ * group, and its load while it is bound to a device is near what the device can do.
  */
 import { randomLogNormal } from 'd3-random';
 import { randomStream } from '../../lib/kernel/random.ts';

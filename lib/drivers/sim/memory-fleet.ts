@@ -58,11 +58,11 @@ export interface MemoryFleetOptions {
 export interface TaskScript {
   /** Running time of this attempt without a stop, `setupS` included. */
   readonly runtimeS: Seconds;
-  /** Its pace beside these neighbours, and what is measured of it. `runtimeS` is at pace 1. Absent: always at pace 1. */
+  /** Its pace beside these neighbours, and what is measured of it. `runtimeS` is at pace 1. Absent: always that. */
   readonly beside?: (neighbours: readonly StartRequest[]) => Beside;
   /**
-   * Name of a gang whose members share their work, as executors of one program do: each goes at the mean of their paces.
-   * With `beside` alone. Absent: it is on its own.
+   * Name of a gang whose members share their work, as executors of one program do: each goes at the mean of their
+   * paces. With `beside` alone. Absent: it is on its own.
    */
   readonly gang?: string;
   /** Time from its start until its work begins: image, inputs, reading a checkpoint. Absent: none. */

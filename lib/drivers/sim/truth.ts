@@ -56,8 +56,9 @@ export class Truth {
   readonly #runtime: TrueRuntime | null;
   readonly #interference: Interference | null;
   readonly #pools: ReadonlyMap<PoolId, Pool>;
-  /** Soft constraints with a slowdown, by job and stage; jobs without any are not here. */
+  /** Stages whose tasks are a gang, as `job/stage`. */
   readonly #gangs = new Set<string>();
+  /** Soft constraints with a slowdown, by job and stage; jobs without any are not here. */
   readonly #slowed = new Map<JobId, ReadonlyMap<string, readonly Preference[]>>();
 
   /** `runtime`: absent: the workload's running times, whatever the instance and the neighbours. */

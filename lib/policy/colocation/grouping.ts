@@ -74,7 +74,7 @@ function clustered(points: readonly Profile[], k: number) {
   const of = silhouette(
     points.map((p) => [...p]),
     clusters,
-  ) as number[];
+  );
   return { centres: centroids as readonly Profile[], silhouette: of.reduce((a, b) => a + b, 0) / of.length };
 }
 

@@ -1,17 +1,17 @@
 /**
  * Learns which programs share a machine well. From the end of each attempt: what its template uses, in which group of
- * like templates it is, how good the sharing was by the load of the machine meanwhile (goodness.ts), and how much longer
- * it ran than alone (slowdowns.ts). Bounded: templates that were not seen for longest are forgotten.
+ * like templates it is, how good the sharing was by the load of the machine meanwhile (goodness.ts), and how much
+ * longer it ran than alone (slowdowns.ts). Bounded: templates that were not seen for longest are forgotten.
  */
 import { z } from 'zod';
 import { raw, secondsBetween } from '../../kernel/units.ts';
 import type { Attempt, Job, StageSpec } from '../../domain/job.ts';
-import { TRANSFERS, type Load, type MostTransfers } from '../../domain/load.ts';
+import type { Load, MostTransfers, Transfer } from '../../domain/load.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import type { AttemptEnded, Learner, LearningEvent } from '../learner.ts';
 import { goodness } from './goodness.ts';
 import { distance, groupOf, NO_GROUPS, regrouped, type Group, type Grouping, type Profile } from './grouping.ts';
-import { Preferences, type BanditRow } from './preferences.ts';
+import { Preferences } from './preferences.ts';
 import {
   measured,
   NO_SLOWDOWN,
@@ -66,7 +66,7 @@ export interface Tenant {
 export interface NeighbourBelief {
   readonly groups: readonly Group[];
   readonly templates: () => readonly TemplateView[];
-  /** Group of a template; of one that was never measured, that of the last one with its program. Null: none is like it. */
+  /** Group of a template; if it was never measured, that of the last one with its program. Null: none is like it. */
   readonly groupOf: (template: string) => string | null;
   /** Chances of each to be the next beside a running one. Keys are groups, or templates (`single`). Sum 1. */
   readonly chances: (running: string, all: readonly string[], single?: boolean) => readonly number[];
@@ -351,7 +351,7 @@ const partOf = ({ resources }: Pick<Attempt, 'resources'>, { type }: AttemptEnde
 /** vCPUs and memory of what it asked for; disk, network and waiting of the machine. */
 function profileOf(own: Load, { usage, attempt }: AttemptEnded): Profile {
   const most = usage?.machine?.most;
-  const part = (kinds: readonly (typeof TRANSFERS)[number][]): number =>
+  const part = (kinds: readonly Transfer[]): number =>
     Math.tanh(kinds.reduce((sum, k) => sum + (most !== undefined && most[k] > 0 ? own[k] / most[k] : 0), 0));
   const memory = raw(attempt.resources.memory);
   const used = memory > 0 && usage !== null ? Math.min(1, raw(usage.maxRss) / memory) : 0;
@@ -388,5 +388,3 @@ function parsed<T extends z.ZodType>(schema: T, text: string): z.output<T> | nul
     return null;
   }
 }
-
-export type { BanditRow };

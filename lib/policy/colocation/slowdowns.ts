@@ -18,7 +18,7 @@ export const NO_PAIR: Normal = { mean: 0, variance: 0.25 ** 2 };
 /** The first running time of a template says nearly all about its own. */
 const NO_OWN_VARIANCE = 4;
 /** Variance of log(running time) of a template with no measurement, and how much the next one changes it. */
-const NOISE_AT_FIRST = 0.1 ** 2;
+const NOISE_AT_FIRST = 0.2 ** 2;
 const NOISE_STEP = 0.1;
 const LEAST_NOISE = 0.01 ** 2;
 /** Programs change: what is known fades by this much with each measurement. */

@@ -49,16 +49,6 @@ export const PLACE = [
     },
     amongGoodNeighbours((tasks, hosts, { memory }) => balancedPack(tasks, staying(hosts, memory.of(LEAVING)))),
   ),
-  policy(
-    'place',
-    {
-      name: 'random-neighbours',
-      about: 'as random, among hosts where tasks slow one another down least, as far as that is known',
-      source: 'ours, after Mary, Hugo and Hugo*',
-      learners: ['neighbours'],
-    },
-    amongGoodNeighbours(atRandom),
-  ),
   policy('place', { name: 'first-fit', about: 'the first instance by name with room', source: 'baseline' }, firstFit),
   policy(
     'place',

@@ -112,7 +112,7 @@ function runningWhereRoomIs({ snapshot }: PlanInput, keyOf: KeyOf): Map<string, 
   return found;
 }
 
-/** Drawn by the mean of the chances beside each running program, by the vCPUs that it has; the first where none runs. */
+/** Drawn by the mean of the chances beside running programs, weighed by their vCPUs; the first where none runs. */
 function nextKey(
   waiting: readonly Waiting[],
   running: ReadonlyMap<string, number>,

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { capacityLearner } from '../../../lib/stages/capacity-learner.ts';
 import { copyWinsLearner } from '../../../lib/policy/speculation/copy-wins.ts';
 import { samplingRatioLearner } from '../../../lib/policy/turns/sampling-ratio.ts';
+import { neighbourLearner } from '../../../lib/policy/colocation/neighbour-learner.ts';
 import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import { composeLearners } from '../../../lib/cycle/learn/compose-learners.ts';
 import { taskAverageLearner } from '../../../lib/stages/estimate/task-average-learner.ts';
@@ -59,6 +60,7 @@ describe('a composition of learners', () => {
       latenessLearner,
       samplingRatioLearner,
       copyWinsLearner,
+      neighbourLearner,
     ]);
   });
 

@@ -11,7 +11,9 @@ import type { PresetSpec } from '../../../lib/domain/preset-spec.ts';
 import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { SERVICE_LABEL } from '../../../lib/domain/service.ts';
 import { groupId, jobId, planId } from '../../../lib/kernel/ids.ts';
+import { hash32 } from '../../../lib/kernel/random.ts';
 import { seconds } from '../../../lib/kernel/units.ts';
+import { neighbourLearner } from '../../../lib/policy/colocation/neighbour-learner.ts';
 import type { PlanInput } from '../../../lib/policy/contracts.ts';
 import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
 import { deterministic, type Solver } from '../../../lib/policy/solver.ts';
@@ -66,6 +68,21 @@ const inJobs = (input: PlanInput): PlanInput => {
   );
   return { ...input, snapshot: { ...input.snapshot, jobs: new Map(jobs.map((j) => [j.id, j])) } };
 };
+/** Chances of programs, alone and in two groups, as if they had been learned. */
+const taught = (input: PlanInput): PlanInput => {
+  const belief = {
+    groupOf: (template: string) => `g${hash32(template) % 2}`,
+    chances: (running: string, all: readonly string[], single = false) => {
+      const weights = all.map((key) => 1 + (hash32(`${running} ${key} ${String(single)}`) % 10));
+      const sum = weights.reduce((a, b) => a + b, 0);
+      return weights.map((w) => w / sum);
+    },
+  };
+  const beliefs = {
+    of: (learner: unknown) => (learner === neighbourLearner ? belief : input.beliefs.of(learner as never)),
+  } as PlanInput['beliefs'];
+  return { ...inJobs(input), beliefs };
+};
 /** And all of it is late. */
 const slowTasks = (input: PlanInput): PlanInput => withRuntime(inJobs(input), 1);
 
@@ -105,6 +122,15 @@ const OF_POLICIES: Readonly<Record<string, Reader>> = {
   'plan milp solverSeconds': { values: [0.1, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverGap': { values: [0, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverMaxOptions': { values: [1, 20_000], shape: { supply: 0.3, gangs: 0.3 } },
+  'plan neighbours by': { values: ['template', 'group'], shape: { supply: 0.3 }, world: taught },
+  'plan neighbours draws': { values: ['programs', 'jobs'], shape: { supply: 0.3 }, world: taught },
+  'plan neighbours byWaiting': { values: [false, true], shape: { supply: 0.3 }, world: taught },
+  'plan neighbours waitingLimitS': {
+    values: [1, 1e9],
+    shape: { supply: 0.3 },
+    world: taught,
+    beside: { byWaiting: true },
+  },
   'plan multi-queue by': { values: ['estimate', 'attained'], shape: { supply: 0.3 } },
   'plan multi-queue thinLimit': { values: [0, 1000], shape: { supply: 0.3 } },
   'plan multi-queue ratio': { values: [0.01, 1], shape: { supply: 0.3 }, beside: { by: 'pilots' } },
@@ -158,6 +184,7 @@ async function decided(
       g.job,
       job({
         id: g.job,
+        template: `ana/${g.job}/work`,
         submittedMs: g.submittedMs,
         deadlineMs: g.deadlineMs,
         spec: spec({ name: g.job, owner: n % 2 === 0 ? 'one' : 'two', class: g.class, stages: [g.stage] }),

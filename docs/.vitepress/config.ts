@@ -30,6 +30,7 @@ const WAY: Readonly<Record<string, readonly string[]>> = {
   Use: [
     'many-jobs',
     'services',
+    'neighbours',
     'placement-rules',
     'cluster',
     'secrets',

@@ -219,6 +219,19 @@ describe('processes of a task', () => {
     expect(raw(end.usage!.cpuS)).toBeGreaterThan(0.05);
     expect(raw(end.usage!.maxRss)).toBeGreaterThan(0.5);
   });
+
+  // Other systems do not tell it by process.
+  (process.platform === 'linux' ? it : it.skip)('are measured: load of their own, and of the machine', async () => {
+    const write = 'dd if=/dev/zero of="$EBB_CHECKPOINT_DIR/x" bs=1M count=8 conv=fsync 2>/dev/null';
+    const { usage } = await run(`i=0; while [ $i -lt 10 ]; do ${write}; i=$((i+1)); done; sleep 2`);
+    const { own, machine } = usage ?? {};
+    expect(own?.cpu).toBeGreaterThan(0);
+    // None of it reaches a disk where the folder is in memory.
+    expect(own?.diskWritten).toBeGreaterThanOrEqual(0);
+    expect(machine?.load.cpu).toBeGreaterThan(0);
+    expect(machine?.load.ioWait).toBeLessThanOrEqual(1);
+    expect(machine?.most.netSent).toBeGreaterThan(0);
+  });
 });
 
 describe('memory of a task', () => {

@@ -7,6 +7,7 @@ import { ascending, epochMs, gte, isPositive, least, raw, rawOrNull, type EpochM
 import type { Observation } from '../../../domain/observation.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
 import { bidNumber, type Bid } from '../../../domain/pool.ts';
+import { milliCpuIn } from '../../../domain/resources.ts';
 import type { CapacityTruth } from '../../../market/capacity-truth.ts';
 import type {
   Bill,
@@ -537,6 +538,7 @@ function startCommand(r: StartRequest): Command {
     ...(r.role === undefined ? {} : { role: r.role }),
     timeoutS: rawOrNull(r.timeoutS),
     memoryMib: isPositive(r.resources.memory) ? raw(r.resources.memory) : null,
+    milliCpu: milliCpuIn(r.resources),
     checkpoint: r.checkpoint === null ? null : { signal: r.checkpoint.signal, graceS: raw(r.checkpoint.graceS) },
   };
 }

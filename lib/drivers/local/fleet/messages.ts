@@ -66,6 +66,8 @@ export type StartCommand = { readonly do: 'start' } & Pick<
     readonly timeoutS: number | null;
     /** Most memory that its processes may use together; null, or absent in orders of earlier versions: no limit. */
     readonly memoryMib?: number | null;
+    /** vCPUs that it asked for; absent in orders of earlier versions. */
+    readonly milliCpu?: number;
     readonly checkpoint: { readonly signal: NodeJS.Signals; readonly graceS: number } | null;
   };
 export type Command =

@@ -23,6 +23,7 @@ import {
 import { secretVariables, withoutSecrets } from './secrets.ts';
 import type { StagingProcess } from './staging-process.ts';
 import type { Places } from './staging.ts';
+import { TaskLoad, type TaskLoads } from './task-load.ts';
 import { sharedOutBytes, type Sample } from './usage.ts';
 
 /**
@@ -52,7 +53,7 @@ export interface TaskEnd {
   /** Attempt that holds the claim which this one lost. */
   readonly publisher?: string;
   readonly keptS: number;
-  readonly usage: { readonly maxRss: number; readonly cpuS: number } | null;
+  readonly usage: ({ readonly maxRss: number; readonly cpuS: number } & Partial<TaskLoads>) | null;
   readonly detail: string | null;
 }
 
@@ -78,6 +79,7 @@ export class TaskRun {
   #keptS = 0;
   #maxRssBytes = 0;
   #cpuMs = 0;
+  #load: TaskLoad | null = null;
   #cage: MemoryCage | null = null;
   /** Why its memory ended it; null while that has not happened. */
   #outOfMemory: string | null = null;
@@ -162,6 +164,7 @@ export class TaskRun {
       this.#maxRssBytes = Math.max(this.#maxRssBytes, sample.rssBytes);
       this.#watchMemory(sample.rssBytes);
       this.#cpuMs = Math.max(this.#cpuMs, sample.cpuMs);
+      this.#load?.add(sample);
     }
     if (this.#updateCheckpoint()) this.#context.onCheckpoint(this.#keptS);
   }
@@ -254,6 +257,7 @@ export class TaskRun {
   #began(): void {
     const now = engineNow(this.#context.clock);
     this.#startedMs = now;
+    if (this.command.milliCpu !== undefined) this.#load = new TaskLoad(this.command.milliCpu);
     this.#kept = new KeptWork(this.checkpointDir, now, this.#context.clock.speed);
     this.#context.onStarted(now);
     // A stop during the start of the program has sent its signals to nobody.
@@ -351,10 +355,15 @@ export class TaskRun {
       exitSignal: null,
       stopped: this.#stopped,
       keptS: this.#keptS,
-      usage: this.#startedMs === null ? null : { maxRss: this.#maxRssBytes / 2 ** 20, cpuS: this.#cpuMs / 1000 },
+      usage: this.#startedMs === null ? null : this.#usage(),
       detail: null,
       ...end,
     };
+  }
+
+  #usage(): NonNullable<TaskEnd['usage']> {
+    const loads = this.#load?.until(this.#cpuMs) ?? null;
+    return { maxRss: this.#maxRssBytes / 2 ** 20, cpuS: this.#cpuMs / 1000, ...loads };
   }
 
   #updateCheckpoint(): boolean {

@@ -11,6 +11,10 @@ export interface Sample {
   readonly rssBytes: number;
   /** User and system time so far, with that of children that have ended. */
   readonly cpuMs: number;
+  /** Bytes of the disk so far, of processes that live; absent where the kernel does not tell. */
+  readonly io?: { readonly read: number; readonly written: number };
+  /** True if one of them was waiting for a device just then. */
+  readonly isWaiting?: boolean;
 }
 
 /** One reading per group, in order; null for a group that is gone. `requireFrom`: base for resolving packages. */
@@ -36,7 +40,12 @@ function pageSize(): number {
 }
 
 export function sampleProc(groups: readonly number[]): (Sample | null)[] {
-  const sums = new Map(groups.map((g) => [String(g), { rssBytes: 0, cpuMs: 0, seen: false }]));
+  const sums = new Map(
+    groups.map((g) => [
+      String(g),
+      { rssBytes: 0, cpuMs: 0, isWaiting: false, io: null as NonNullable<Sample['io']> | null, seen: false },
+    ]),
+  );
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     const fields = statOf(name);
@@ -47,8 +56,12 @@ export function sampleProc(groups: readonly number[]): (Sample | null)[] {
     // utime, stime, cutime, cstime: a child's time is its parent's only once it has been waited for, so none counts
     // twice.
     for (let i = 11; i <= 14; i++) sum.cpuMs += Number(fields[i]) * TICK_MS;
+    // Uninterruptible sleep: mostly for a disk.
+    if (fields[0] === 'D') sum.isWaiting = true;
+    const io = ioOf(name);
+    if (io !== null) sum.io = { read: (sum.io?.read ?? 0) + io.read, written: (sum.io?.written ?? 0) + io.written };
   }
-  return [...sums.values()].map((s) => (s.seen ? { rssBytes: s.rssBytes, cpuMs: s.cpuMs } : null));
+  return [...sums.values()].map(({ seen, io, ...of }) => (seen ? { ...of, ...(io === null ? {} : { io }) } : null));
 }
 
 /**
@@ -78,6 +91,18 @@ export function endedChildrenCpuMs(): number | null {
   if (process.platform !== 'linux') return null;
   const fields = statOf('self');
   return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+}
+
+/** Bytes that a process made a disk read and write (proc_pid_io(5)); null where that is not told. */
+function ioOf(pid: string): NonNullable<Sample['io']> | null {
+  try {
+    const text = readProc(`/proc/${pid}/io`);
+    const bytes = (name: string): number => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(text)?.[1]);
+    const [read, written] = [bytes('read_bytes'), bytes('write_bytes')];
+    return Number.isFinite(read) && Number.isFinite(written) ? { read, written } : null;
+  } catch {
+    return null;
+  }
 }
 
 function statOf(pid: string): string[] {

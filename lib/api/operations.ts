@@ -9,6 +9,7 @@ import { LAST_EVENT_HEADER, streamEvents } from './events.ts';
 import { batchExample, jobExample, jobFileBody } from './job-input.ts';
 import { listJobs, showHealth, showRoot, showJob, explainJob, listPlans } from './jobs.ts';
 import { readLogs } from './logs.ts';
+import { showNeighbours } from './neighbours.ts';
 import { ok, operation, type AnswerShape, type Operation } from './operation.ts';
 import * as request from './requests.ts';
 import * as schema from './schemas.ts';
@@ -285,6 +286,15 @@ export const API_OPERATIONS: readonly Operation[] = [
     query: request.plansQuery,
     answers: { 200: json('A page of plans.', schema.planList) },
     run: async ({ query }, backend) => ok(await listPlans(backend, query)),
+  }),
+  operation({
+    id: 'showNeighbours',
+    ...question,
+    path: '/api/neighbours',
+    summary: 'What was learned of programs that share machines.',
+    query: noQuery,
+    answers: { 200: json('Groups of programs, and how well they share machines.', schema.neighboursView) },
+    run: async (_, backend) => ok(await showNeighbours(backend)),
   }),
   operation({
     id: 'streamEvents',

@@ -771,6 +771,41 @@ export const poolList = z.object({ items: z.array(poolView), next, asOf: instant
 export const instanceList = z
   .object({ items: z.array(instanceView), next, asOf: instant })
   .meta({ id: 'InstanceList' });
+const part = z.number().min(0).max(1);
+export const neighboursView = z
+  .object({
+    groups: z
+      .array(
+        z.object({
+          id: z.string(),
+          profile: z
+            .object({ cpu: part, disk: part, network: part, waiting: part, memory: part })
+            .describe(
+              'What its programs use: of the vCPUs and the memory that they ask for, of the machine’s disk and network.',
+            ),
+          templates: z.array(z.string()).describe('Those with the most attempts, at most 10.'),
+          templateCount: count,
+          attempts: count.describe('Attempts that were measured.'),
+        }),
+      )
+      .describe('Programs that use machines alike.'),
+    pairs: z.array(
+      z.object({
+        running: z.string().describe('Group of a program that runs.'),
+        next: z.string().describe('Group of a program beside it.'),
+        chance: part.describe('That it is the next to begin beside the running one, by what was good before.'),
+        slowdown: z
+          .object({ factor: z.number(), low: z.number(), high: z.number() })
+          .nullable()
+          .describe(
+            'How much longer `running` takes beside one of `next` that has all of the machine, with a 95 % interval; null: not measured.',
+          ),
+      }),
+    ),
+    asOf: instant,
+  })
+  .meta({ id: 'Neighbours' });
+export type NeighboursView = z.infer<typeof neighboursView>;
 export const planList = z.object({ items: z.array(planView), next }).meta({ id: 'PlanList' });
 export type JobList = z.infer<typeof jobList>;
 export type TaskList = z.infer<typeof taskList>;

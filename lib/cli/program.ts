@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { addCapacity } from './commands/inventory-commands.ts';
+import { addCapacity, addNeighbours } from './commands/inventory-commands.ts';
 import { addCompletion } from './commands/completion-commands.ts';
 import { addJobs } from './commands/job-commands.ts';
 import { addModels } from './commands/model-commands.ts';
@@ -57,6 +57,7 @@ export async function buildProgram({ world, finish, whole }: ProgramParts): Prom
   addServices(program, world, finish);
   program.commandsGroup('See capacity and money:');
   addCapacity(program, world, finish);
+  addNeighbours(program, world, finish);
   await addMarket(program, whole);
   addModels(program, world, finish);
   program.commandsGroup('Keep an engine\u2019s folder:');

@@ -20,6 +20,7 @@ export const routes = {
   drift: '/api/forecasts/drift',
   instances: '/api/instances',
   plans: '/api/plans',
+  neighbours: '/api/neighbours',
   health: '/api/health',
   services: '/api/services',
   service,

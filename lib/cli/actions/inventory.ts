@@ -4,6 +4,7 @@ import type {
   ForecastList,
   InstanceList,
   JobList,
+  NeighboursView,
   PlanList,
   PoolView,
 } from '../../api/schemas.ts';
@@ -16,6 +17,7 @@ import { routes } from '../routes.ts';
 import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts-view.ts';
+import { neighboursText } from '../views/neighbours-view.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/inventory-tables.ts';
 import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
 
@@ -137,4 +139,11 @@ export const plans: Action<PlansOptions> = async ({ output, json: asJson, client
   const list = await engine.get<PlanList>(routes.plans, { limit });
   if (asJson) json(output, list);
   else output.line(plansTable(output, list.items));
+};
+
+export const neighbours: Action<object> = async ({ output, json: asJson, client }) => {
+  const engine = await client();
+  const found = await engine.get<NeighboursView>(routes.neighbours);
+  if (asJson) json(output, found);
+  else output.line(neighboursText(output, found));
 };

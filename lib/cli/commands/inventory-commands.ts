@@ -67,3 +67,19 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
     .addHelpText('after', '\nExample:\n  $ ebb plans --limit 3')
     .action(lazily<PlansOptions>(world, finish, async () => (await import('../actions/inventory.ts')).plans));
 }
+
+/** Adds what was learned of programs that share machines. */
+export function addNeighbours(program: Command, world: World, finish: (code: number) => void): void {
+  program
+    .command('neighbours')
+    .summary('what was learned of programs that share machines')
+    .description('Programs that share machines.')
+    .command('show')
+    .summary('groups of programs, and how well they share machines')
+    .description(
+      'Shows what was learned of programs that share machines: groups that use them alike, how likely each is to be the next beside another, and how much longer it runs there.',
+    )
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb neighbours show')
+    .action(lazily(world, finish, async () => (await import('../actions/inventory.ts')).neighbours));
+}

@@ -1,3 +1,4 @@
+import { taughtNeighbours, template } from '../../support/neighbours.ts';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { attemptId, effectKey, instanceId, jobId, planId, timeOrderedText } from '../../../lib/kernel/ids.ts';
 import { epochMs, minus, plus, raw, seconds, usd, ZERO_S } from '../../../lib/kernel/units.ts';
@@ -886,6 +887,25 @@ describe('plans and explanations', () => {
     const told = answerOf(await api.get(`/api/jobs/${id}/explain`), 200, schema.explanationView);
     expect(told).toMatchObject({ at: null, waiting: [], runtime: null });
     expect(told.headline).not.toBe('');
+  });
+
+  it('shows what was learned of programs that share machines', async () => {
+    const asked = async () => answerOf(await api.get('/api/neighbours'), 200, schema.neighboursView);
+    expect(await asked()).toMatchObject({ groups: [], pairs: [] });
+    const rows = [...taughtNeighbours().takeDirty()];
+    await commit(...rows.map(([key, value]): Change => ({ put: 'memory', key, value })));
+    const { groups, pairs } = await asked();
+    expect(
+      groups
+        .map((g) => g.templates)
+        .flat()
+        .sort(),
+    ).toEqual([template('cruncher'), template('reader')]);
+    const reader = groups.find((g) => g.templates.includes(template('reader')))?.id;
+    const beside = (next: string | undefined) => pairs.find((p) => p.running === reader && p.next === next);
+    expect(beside(reader)?.slowdown?.factor).toBeGreaterThan(1.5);
+    expect(beside(reader)?.chance).toBeLessThan(0.1);
+    expect(pairs).toHaveLength(groups.length ** 2);
   });
 
   it('lists plans with their effects', async () => {

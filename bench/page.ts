@@ -3,8 +3,12 @@ import type { EChartsOption } from 'echarts';
 import { html, Markup, rawElement } from '../lib/report/markup.ts';
 import { STYLE } from '../lib/report/style.ts';
 
-/** Style of plots, which are drawn on white. Dark pages invert them and keep their hues. */
-const PLOT_STYLE = `
+/**
+ * Long names of rows wrap, so that their figures are in sight. Plots are drawn on white; dark pages invert them and
+ * keep their hues.
+ */
+const OWN_STYLE = `
+tbody th { white-space: normal; min-width: 12rem; }
 .charts svg { background: #fff; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { .charts svg { filter: invert(.91) hue-rotate(180deg); } }
 `;
@@ -19,7 +23,7 @@ export const pageOf = (title: string, body: Markup): string =>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${title}</title>
-        ${rawElement('style', {}, STYLE + PLOT_STYLE)}
+        ${rawElement('style', {}, STYLE + OWN_STYLE)}
       </head>
       <body>
         <header><h1>${title}</h1></header>

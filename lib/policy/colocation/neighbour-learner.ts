@@ -130,6 +130,8 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   observe(event: LearningEvent): void {
     if (event.kind !== 'attempt-ended' || event.attempt.startedMs === null) return;
     const { job, stage, usage } = event;
+    // Without any measurement there is no group to learn for, and nothing need be looked up.
+    if (usage?.own === undefined && this.#grouping.groups.length === 0) return;
     const key = templateOf(job, stage);
     if (usage?.own !== undefined) this.#profile(key, profileOf(usage.own, event));
     const beside = besideOf(event);

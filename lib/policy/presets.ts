@@ -148,12 +148,6 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     extends: 'fifo-random',
     plan: { policy: 'neighbours', by: 'group', byWaiting: true },
   },
-  'good-neighbours': {
-    about: 'ebbtide, with tasks where they slow one another down least, as far as that was learned',
-    source: 'ours, after Mary, Hugo and Hugo*',
-    extends: 'ebbtide',
-    place: 'stratus-neighbours',
-  },
   srpt: {
     about: 'the job with the least expected work left first',
     source: 'shortest remaining processing time: baseline of Hopper',

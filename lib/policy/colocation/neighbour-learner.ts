@@ -39,9 +39,6 @@ const PROFILE_STEP = 0.1;
 const REGROUP_AT = 1.25;
 const REGROUP_EVERY = 500;
 
-/** Slow-downs below this are noise: of a logarithm, beside a neighbour with all of a machine. */
-const LEAST_THETA = 0.05;
-
 /** A template that was measured. */
 interface Template {
   profile: Profile;
@@ -75,8 +72,6 @@ export interface NeighbourBelief {
   readonly count: (running: string) => number;
   /** How much longer it runs beside them than alone. 1 where nothing is known. O(beside). */
   readonly slowdown: (template: string, beside: readonly Tenant[]) => Slowdown;
-  /** True if some neighbour is known to slow it down by more than 5 % with all of a machine, or the other way round. */
-  readonly isSlowed: (template: string) => boolean;
   /** Theta of a pair of groups (slowdowns.ts); null: never measured. */
   readonly pair: (group: string, beside: string) => Normal | null;
 }
@@ -118,7 +113,6 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       preference: (running, next) => this.#byGroup.preference(running, next),
       count: (running) => this.#byGroup.count(running),
       slowdown: (template, beside) => this.#slowdown(template, beside),
-      isSlowed: (template) => this.#isSlowed(template),
       pair: (group, beside) => this.#pairs.get(group)?.get(beside) ?? null,
     });
   }
@@ -227,14 +221,6 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const pairs = group === null ? undefined : this.#pairs.get(group);
     if (pairs === undefined || beside.length === 0) return NO_SLOWDOWN;
     return slowdownBeside(this.#exposures(beside.map((b) => ({ ...b, time: 1 }))), pairs);
-  }
-
-  #isSlowed(template: string): boolean {
-    const group = this.#groupOf(template);
-    if (group === null) return false;
-    const slows = (theta: Normal | undefined): boolean => (theta?.mean ?? 0) > LEAST_THETA;
-    const own = [...(this.#pairs.get(group)?.values() ?? [])];
-    return own.some(slows) || [...this.#pairs.values()].some((pairs) => slows(pairs.get(group)));
   }
 
   #exposures(beside: readonly (Tenant & { readonly time: number })[]): readonly Beside[] {

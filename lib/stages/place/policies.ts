@@ -1,7 +1,6 @@
 import { policy } from '../../policy/policy.ts';
 import { binpack } from './binpack.ts';
 import { dotProduct } from './dot-product.ts';
-import { amongGoodNeighbours } from './good-neighbours.ts';
 import { firstFit } from './first-fit.ts';
 import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
@@ -38,16 +37,6 @@ export const PLACE = [
       source: 'Stratus, sections 3.2.2 and 3.2.4 (heuristic 2)',
     },
     (tasks, hosts, { memory }) => stratusPack(tasks, staying(hosts, memory.of(LEAVING))),
-  ),
-  policy(
-    'place',
-    {
-      name: 'stratus-neighbours',
-      about: 'as stratus-balanced, among hosts where tasks slow one another down least, as far as that is known',
-      source: 'ours, after Mary, Hugo and Hugo*',
-      learners: ['neighbours'],
-    },
-    amongGoodNeighbours((tasks, hosts, { memory }) => balancedPack(tasks, staying(hosts, memory.of(LEAVING)))),
   ),
   policy('place', { name: 'first-fit', about: 'the first instance by name with room', source: 'baseline' }, firstFit),
   policy(

@@ -7,10 +7,11 @@ import { secondsBetween } from '../../kernel/units.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import { takesTasks } from '../../domain/instance.ts';
 import type { Job, StageSpec } from '../../domain/job.ts';
-import type { Pool } from '../../domain/pool.ts';
+import { vcpusOf, type Pool } from '../../domain/pool.ts';
 import { countFits } from '../../domain/resources.ts';
 import { SERVICE_LABEL } from '../../domain/service.ts';
 import type { Snapshot, PendingGroup } from '../../domain/snapshot.ts';
+import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { replicasOn, serviceOf } from './demand.ts';
 
 /** Longest wait for another instance, seconds: twice what launches take that succeed. */
@@ -49,6 +50,7 @@ interface Apart {
 /** True if each has another instance to go to, or to be bought, and none has waited long. */
 function isThereRoom(groups: readonly PendingGroup[], { name, together, snapshot, buys }: Apart): boolean {
   const { jobs, pools, instances, nowMs } = snapshot;
+  const left = vcpusLeft(snapshot);
   return groups.every(({ job, stage: { constraints, resources } }) => {
     const { submittedMs = nowMs } = jobs.get(job) ?? {};
     if (secondsBetween(submittedMs, nowMs) > LONGEST_WAIT_S) return false;
@@ -58,6 +60,7 @@ function isThereRoom(groups: readonly PendingGroup[], { name, together, snapshot
         open &&
         quote !== null &&
         reservedLeft !== 0 &&
+        vcpusOf(pool) <= left &&
         buys(pool) &&
         isFor(pool) &&
         countFits(resources, pool.type.capacity) > 0,

@@ -188,7 +188,7 @@ describe('replicas that are apart', () => {
   const room = (over: Parameters<typeof inputOf>[0], change: Partial<Snapshot> = {}): number | undefined => {
     const { snapshot } = inputOf(over);
     const groups = over.jobs.map((of) => leftover(of).group);
-    const kept = keptApart({ ...snapshot, groups, ...change });
+    const kept = keptApart({ ...snapshot, limits: { vcpus: 1000 }, groups, ...change });
     const [some] = over.jobs;
     return some === undefined ? undefined : kept.jobs.get(some.id)?.spec.stages[0]?.placement?.maxPerInstance;
   };
@@ -205,6 +205,10 @@ describe('replicas that are apart', () => {
     const other = instance('i-2', SMALL);
     const instances = new Map([...inputOf(four).snapshot.instances.values(), other].map((v) => [v.instance.id, v]));
     expect(room(four, { pools: noneOpen, instances })).toBe(2);
+  });
+
+  it('take any instance where the limit on vCPUs lets nothing be bought', () => {
+    expect([room(four, { limits: { vcpus: 6 } }), room(four, { limits: { vcpus: 5 } })]).toEqual([2, undefined]);
   });
 
   it('take any instance after ten minutes of waiting', () => {

@@ -20,6 +20,9 @@ export const SHORT_OF_MACHINES = [
   'hopper',
 ];
 
+/** Presets that differ from `fifo` in the order of jobs and in the choice among instances that are there. */
+export const BY_NEIGHBOURS = ['round-robin', 'fifo-random', 'mary', 'hugo', 'hugo-star'] as const;
+
 const SHIPPED = [
   'ebbtide',
   'tributary',
@@ -32,6 +35,7 @@ const SHIPPED = [
   'stratus-no-clearing',
   'stratus',
   'fifo',
+  ...BY_NEIGHBOURS,
   'srpt',
   'jvusched',
   'jvusched-greedy',

@@ -80,7 +80,11 @@ export const goodNeighboursFirst =
     return (_, job) => places.get(job) ?? order.length;
   };
 
-const ofKey = (waiting: readonly Waiting[], key: string): readonly Waiting[] => waiting.filter((w) => w.key === key);
+/** Jobs of a program; of what is not known the one that was submitted first. */
+function ofKey(waiting: readonly Waiting[], key: string): readonly Waiting[] {
+  const those = waiting.filter((w) => w.key === key);
+  return key === UNKNOWN ? those.slice(0, 1) : those;
+}
 
 /** Jobs by submission; one is of the program of its first waiting stage. */
 function waitingJobs({ snapshot }: PlanInput, keyOf: KeyOf): readonly Waiting[] {

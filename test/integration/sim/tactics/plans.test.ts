@@ -11,7 +11,7 @@ import type { WorkloadJob } from '../../../../lib/workload/workload.ts';
 import { resources } from '../../../support/builders.ts';
 import { runOf, zones } from '../../../support/observed-run.ts';
 import { simulated, simulatedJob } from '../../../support/simulated.ts';
-import { bringing, describeTactic, without, SHORT_OF_MACHINES } from '../../../support/tactics.ts';
+import { bringing, describeTactic, without, SHORT_OF_MACHINES, BY_NEIGHBOURS } from '../../../support/tactics.ts';
 
 /** Tactics of the plan stage. */
 
@@ -142,6 +142,7 @@ describeTactic({
     'spot-greedy',
     'uniform-progress',
     'fifo',
+    ...BY_NEIGHBOURS,
     'srpt',
     'las',
     'supercloud',

@@ -2,7 +2,7 @@ import { seconds } from '../../../../lib/kernel/units.ts';
 import { resources } from '../../../support/builders.ts';
 import { runOf, staysOf, zones } from '../../../support/observed-run.ts';
 import { simulatedJob } from '../../../support/simulated.ts';
-import { bringing, describeTactic, without, SHORT_OF_MACHINES } from '../../../support/tactics.ts';
+import { bringing, describeTactic, without, SHORT_OF_MACHINES, BY_NEIGHBOURS } from '../../../support/tactics.ts';
 
 /** Tactics of the order and place stages: who gets the room that there is. */
 
@@ -81,6 +81,7 @@ describeTactic({
     'stratus-no-clearing',
     'stratus',
     'fifo',
+    ...BY_NEIGHBOURS,
     'srpt',
     'las',
     'supercloud',

@@ -25,11 +25,16 @@ export interface Answer extends Order {
   readonly figures: HugoFigures;
 }
 
+/** A round is as long as one start is apart from the next: ten minutes for four jobs at once. */
+const ROUND_S = 600 / 4;
+/** Longest wait of Hugo*, seconds (section 4.3.1: 20 rounds). */
+export const LIMIT_S = 20 * ROUND_S;
+
 /** Hugo* with the limit of section 4.3.1, 20 rounds; ours: chances of jobs in place of groups. */
 const OWN: OwnPresets = {
   'hugo-limit': {
     extends: 'hugo',
-    plan: { policy: 'neighbours', by: 'group', byWaiting: true, waitingLimitS: 20 * (600 / 4) },
+    plan: { policy: 'neighbours', by: 'group', byWaiting: true, waitingLimitS: LIMIT_S },
   },
   'hugo-jobs': { extends: 'hugo', plan: { policy: 'neighbours', by: 'group', draws: 'jobs' } },
 };
@@ -61,9 +66,6 @@ export async function answerOf(order: Order): Promise<Answer> {
   const jctS = Object.fromEntries(jobs.map(({ key }) => [key, figures.jctS[key] ?? NaN]));
   return { ...order, figures: { ...figures, jctS, makespanS: Math.max(...ends) - beginS, waitedS } };
 }
-
-/** Rounds are so long as a start is apart from the next: ten minutes for four jobs at once. */
-const ROUND_S = 600 / 4;
 
 function arriving(arrivals: Order['arrivals'], beginS: number, jobs: number): (i: number) => number {
   if (arrivals === 'at-once') return () => beginS;

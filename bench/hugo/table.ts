@@ -3,12 +3,9 @@ import type { Figure, Table } from '../cluster/record.ts';
 import { shown } from '../cluster/results.ts';
 import { clusterRatio } from '../intervals.ts';
 import { percentile } from '../figures.ts';
-import type { Answer } from './order.ts';
+import { LIMIT_S, type Answer } from './order.ts';
 
 const BASELINE = 'fifo-random';
-/** Rounds of section 4.3.1: the limit is 20 of them. */
-const LIMIT_ROUNDS = 20;
-const ROUND_S = 150;
 
 const labelOf = ({ queue, arrivals, nodes, after }: Answer): string =>
   `${queue}${after.length === 0 ? '' : ', after learning'}${arrivals === 'at-once' ? '' : `, ${arrivals} arrivals`}, ${nodes} nodes`;
@@ -28,8 +25,7 @@ function ratio(answers: readonly Answer[], preset: string) {
 }
 
 const waitsOf = (answers: readonly Answer[]): readonly number[] => answers.flatMap((a) => a.figures.waitedS);
-const overLimit = (answers: readonly Answer[]): number =>
-  waitsOf(answers).filter((s) => s > LIMIT_ROUNDS * ROUND_S).length;
+const overLimit = (answers: readonly Answer[]): number => waitsOf(answers).filter((s) => s > LIMIT_S).length;
 
 export function tablesOf(answers: readonly Answer[], presets: readonly string[]): Table[] {
   return [...Map.groupBy(answers, labelOf)].map(([title, of]) => ({

@@ -1,6 +1,6 @@
 import type { Backend } from '../ports/backend.ts';
 import { neighbourLearner } from '../policy/colocation/neighbour-learner.ts';
-import { NO_PAIR } from '../policy/colocation/slowdowns.ts';
+import type { Normal } from '../policy/colocation/slowdowns.ts';
 import type { NeighboursView } from './schemas.ts';
 import { iso } from './views.ts';
 
@@ -9,7 +9,7 @@ const MOST_NAMED = 10;
 /** Half of a 95 % interval of a normal distribution, in standard deviations. */
 const Z = 1.96;
 
-/** What was learned of programs that share machines. O(templates + groups^2). */
+/** Groups of programs, and how well they share machines, as learned so far. O(templates + groups^2). */
 export async function showNeighbours(of: Backend): Promise<NeighboursView> {
   const learner = neighbourLearner();
   learner.restore(await of.store.memory(learner.prefix));
@@ -31,18 +31,13 @@ export async function showNeighbours(of: Backend): Promise<NeighboursView> {
     const chances = belief.chances(running, ids);
     return ids.map((next, i) => {
       const theta = belief.pair(running, next);
-      const { mean, variance } = theta ?? NO_PAIR;
-      const spread = Z * Math.sqrt(variance);
-      return {
-        running,
-        next,
-        chance: Math.min(1, chances[i] ?? 0),
-        slowdown:
-          theta === null
-            ? null
-            : { factor: Math.exp(mean), low: Math.exp(mean - spread), high: Math.exp(mean + spread) },
-      };
+      return { running, next, chance: Math.min(1, chances[i] ?? 0), slowdown: theta === null ? null : factorOf(theta) };
     });
   });
   return { groups, pairs, asOf: iso(of.clock.now()) };
+}
+
+function factorOf({ mean, variance }: Normal) {
+  const spread = Z * Math.sqrt(variance);
+  return { factor: Math.exp(mean), low: Math.exp(mean - spread), high: Math.exp(mean + spread) };
 }

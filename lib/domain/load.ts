@@ -33,8 +33,8 @@ export const plusLoad = (a: Load, b: Load): Load => byKey((key) => a[key] + b[ke
 export const timesLoad = (a: Load, factor: number): Load => byKey((key) => a[key] * factor);
 
 /**
- * What was measured, as far as it can be: counters that wrap or go back, and machines that cannot tell, give numbers
- * below 0, above what there is, or none at all. Null where nothing is left of it.
+ * A load of measured values. A counter that went back gives a negative value, a machine that cannot tell gives none:
+ * both count as 0. Parts end at 1. Null without a valid `cpu`.
  */
 export function soundLoad(of: Partial<Load>): Load | null {
   const isSound = (key: (typeof KEYS)[number]): boolean => Number.isFinite(of[key]) && (of[key] ?? -1) >= 0;

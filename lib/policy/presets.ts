@@ -143,7 +143,7 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     plan: { policy: 'neighbours', by: 'group' },
   },
   'hugo-star': {
-    about: 'the same; in a group jobs that wait longer are more likely, and none waits for longer than a limit',
+    about: 'the same; in a group jobs that wait longer are more likely, and what has waited for a limit comes first',
     source: 'Mary, Hugo and Hugo*, section 4.3',
     extends: 'fifo-random',
     plan: { policy: 'neighbours', by: 'group', byWaiting: true },

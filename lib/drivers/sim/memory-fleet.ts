@@ -140,7 +140,7 @@ export class MemoryFleet implements Fleet {
   /** Saved work in checkpoints, by job and task. */
   readonly #kept = new Map<string, Map<string, Seconds>>();
   /** Members that run, by gang: those with a pace of their own. */
-  readonly #gangs = new Map<string, Set<{ readonly instance: MemoryInstance; readonly attempt: MemoryAttempt }>>();
+  readonly #gangs = new Map<string, Map<MemoryAttempt, MemoryInstance>>();
   readonly #stdout = new Map<AttemptId, string>();
   readonly #schedule = new Schedule();
   readonly #wakes = new Set<() => void>();
@@ -380,8 +380,8 @@ export class MemoryFleet implements Fleet {
   /** O(members). */
   #repaceGang(gang: string, atMs: EpochMs): void {
     const members = [...(this.#gangs.get(gang) ?? [])];
-    const pace = members.reduce((sum, { attempt }) => sum + (attempt.beside?.pace ?? 1), 0) / members.length;
-    for (const { instance, attempt } of members)
+    const pace = members.reduce((sum, [attempt]) => sum + (attempt.beside?.pace ?? 1), 0) / members.length;
+    for (const [attempt, instance] of members)
       if (attempt.stopped === null) this.#setPace(instance, attempt, { atMs, pace });
   }
 
@@ -400,15 +400,14 @@ export class MemoryFleet implements Fleet {
   #joinGang(instance: MemoryInstance, attempt: MemoryAttempt): void {
     const gang = attempt.script?.gang;
     if (gang === undefined) return;
-    const members = this.#gangs.get(gang) ?? new Set();
-    this.#gangs.set(gang, members.add({ instance, attempt }));
+    const members = this.#gangs.get(gang) ?? new Map<MemoryAttempt, MemoryInstance>();
+    this.#gangs.set(gang, members.set(attempt, instance));
   }
 
   #leaveGang(attempt: MemoryAttempt, atMs: EpochMs): void {
     const gang = attempt.script?.gang;
     const members = gang === undefined ? undefined : this.#gangs.get(gang);
-    if (gang === undefined || members === undefined) return;
-    for (const member of members) if (member.attempt === attempt) members.delete(member);
+    if (gang === undefined || members?.delete(attempt) !== true) return;
     if (members.size === 0) this.#gangs.delete(gang);
     else this.#repaceGang(gang, atMs);
   }

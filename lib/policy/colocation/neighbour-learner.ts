@@ -80,7 +80,7 @@ export interface NeighbourBelief {
 export const templateOf = ({ template }: Pick<Job, 'template'>, { name }: Pick<StageSpec, 'name'>): string =>
   `${template}/${name}`;
 
-/** O(groups + neighbours) for an attempt, and a clustering now and then. */
+/** O(neighbours x (groups + MOST_SINGLE)) for an attempt, and a clustering now and then. */
 export const neighbourLearner = (): Learner<NeighbourBelief> => new NeighbourLearner();
 
 class NeighbourLearner implements Learner<NeighbourBelief> {
@@ -91,7 +91,10 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   readonly learnsFrom = ['attempt-ended'] as const;
   /** In the order of their last measurement. */
   readonly #templates = new Map<string, Template>();
+  /** Last template of each program. */
   readonly #programs = new Map<string, string>();
+  /** Templates that Mary tells apart, in the order of their last measurement. */
+  readonly #singles = new Set<string>();
   #grouping: Grouping = NO_GROUPS;
   #byGroup = new Preferences({ step: STEP, window: WINDOW });
   #single = new Preferences({ step: STEP, window: WINDOW });
@@ -142,6 +145,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#templates.delete(key);
     this.#templates.set(key, { profile, count, own: known?.own ?? null });
     this.#programs.set(programOf(key), key);
+    this.#tellApart(key);
     this.#forgetOld();
     this.#measuredSince++;
     if (this.#templates.size < this.#regroupAt && this.#measuredSince < REGROUP_EVERY) return;
@@ -150,15 +154,27 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#measuredSince = 0;
   }
 
+  #tellApart(key: string): void {
+    this.#singles.delete(key);
+    this.#singles.add(key);
+    for (const oldest of this.#singles) {
+      if (this.#singles.size <= MOST_SINGLE) return;
+      this.#singles.delete(oldest);
+      this.#single.forget(oldest);
+      this.#dirty.set(`${PREFIX}s/${oldest}`, '');
+    }
+  }
+
   #forgetOld(): void {
     for (const key of this.#templates.keys()) {
       if (this.#templates.size <= MOST_TEMPLATES) return;
       this.#templates.delete(key);
+      if (this.#programs.get(programOf(key)) === key) this.#programs.delete(programOf(key));
       this.#dirty.set(`${PREFIX}t/${key}`, '');
     }
   }
 
-  /** What was learned of a group that is no more goes; a new one begins with what is known of the nearest one. */
+  /** Clusters again. A group that ends loses its preferences; a new one starts with those of the nearest before. */
   #regroup(): void {
     const before = this.#grouping;
     this.#grouping = regrouped(
@@ -191,16 +207,18 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     if (g === null) return;
     const group = this.#groupOf(key);
     const all = this.#grouping.groups.map((of) => of.id);
-    const single = [...this.#templates.keys()].slice(-MOST_SINGLE);
+    const singles = [...this.#singles];
     for (const other of new Map(beside.map((b) => [`${b.template} ${b.isLater}`, b])).values()) {
       const [running, chosen] = other.isLater ? [key, other.template] : [other.template, key];
-      if (single.includes(chosen)) this.#single.learn(running, chosen, g, single);
+      if (this.#singles.has(running) && this.#singles.has(chosen)) {
+        this.#single.learn(running, chosen, g, singles);
+        this.#noteSingle(running);
+      }
       const [a, b] = [this.#groupOf(running), this.#groupOf(chosen)];
       if (group !== null && a !== null && b !== null) {
         this.#byGroup.learn(a, b, g, all);
         this.#noteGroup(a);
       }
-      this.#noteSingle(running);
     }
   }
 
@@ -256,6 +274,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   restore(rows: ReadonlyMap<string, string>): void {
     this.#templates.clear();
     this.#programs.clear();
+    this.#singles.clear();
     this.#pairs.clear();
     this.#dirty.clear();
     this.#grouping = NO_GROUPS;
@@ -283,7 +302,9 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       this.#pairs.set(name, new Map(Object.entries(row.pairs)));
     } else if (kind === 's/') {
       const row = parsed(singleRow, text);
-      if (row !== null) this.#single.restore(name, row.bandit);
+      if (row === null) return;
+      this.#singles.add(name);
+      this.#single.restore(name, row.bandit);
     }
   }
 

@@ -47,7 +47,10 @@ interface Waiting {
   readonly milliCpu: number;
 }
 
-/** O(running tasks + jobs log jobs + jobs drawn x (programs x running programs)). */
+/**
+ * O(running tasks + jobs log jobs), and for each job that is drawn O(programs x running programs + jobs of its
+ * program).
+ */
 export const goodNeighboursFirst =
   ({ by, draws, byWaiting, waitingLimitS }: NeighbourSettings) =>
   (input: PlanInput): JobRank => {
@@ -57,34 +60,38 @@ export const goodNeighboursFirst =
       const template = templateOf(job, stage);
       return by === 'template' ? template : (belief.groupOf(template) ?? UNKNOWN);
     };
-    const waiting = waitingJobs(input, keyOf);
+    const all = waitingJobs(input, keyOf);
     const running = runningWhereRoomIs(input, keyOf);
     const draw = randomStream(hash32(String(raw(snapshot.nowMs))), 'neighbours');
     const chances = (beside: string, keys: readonly string[]): readonly number[] =>
       belief.chances(beside, keys, by === 'template');
     let room = [...snapshot.instances.values()].reduce((sum, { free }) => sum + milliCpuIn(free), 0);
     const order: JobId[] = [];
-    const left = new Set(waiting);
-    const take = (next: Waiting): void => {
-      left.delete(next);
+    const mayDraw = (): boolean => order.length < MOST_DRAWN && room > 0;
+    /** Draws one of them, and takes it out. */
+    const take = (those: Waiting[]): void => {
+      const weights = those.map((w) => (byWaiting ? w.waitedS : 1));
+      const [next] = those.splice(drawn(weights, draw), 1);
+      if (next === undefined) return;
       order.push(next.job);
       room -= next.milliCpu;
       running.set(next.key, (running.get(next.key) ?? 0) + next.milliCpu);
     };
-    while (left.size > 0 && order.length < MOST_DRAWN && room > 0) {
-      const late = byWaiting ? [...left].filter((w) => w.waitedS >= waitingLimitS) : [];
-      const those = late.length > 0 ? late : ofKey([...left], nextKey([...left], running, { chances, draws, draw }));
-      take(drawn(those, byWaiting ? (w) => w.waitedS : () => 1, draw));
+    const isLate = (w: Waiting): boolean => byWaiting && w.waitedS >= waitingLimitS;
+    const late = all.filter(isLate);
+    while (late.length > 0 && mayDraw()) take(late);
+    const inTime = all.filter((w) => !isLate(w));
+    const waiting = Map.groupBy(inTime, (w) => w.key);
+    while (waiting.size > 0 && mayDraw()) {
+      const key = nextKey(waiting, running, { chances, draws, draw });
+      const those = waiting.get(key) ?? [];
+      // Of what is not known the first that was submitted.
+      take(key === UNKNOWN ? those.splice(0, 1) : those);
+      if (those.length === 0) waiting.delete(key);
     }
     const places = new Map(order.map((job, i) => [job, i]));
     return (_, job) => places.get(job) ?? order.length;
   };
-
-/** Jobs of a program; of what is not known the one that was submitted first. */
-function ofKey(waiting: readonly Waiting[], key: string): readonly Waiting[] {
-  const those = waiting.filter((w) => w.key === key);
-  return key === UNKNOWN ? those.slice(0, 1) : those;
-}
 
 /** Jobs by submission; one is of the program of its first waiting stage. */
 function waitingJobs({ snapshot }: PlanInput, keyOf: KeyOf): readonly Waiting[] {
@@ -103,7 +110,7 @@ function waitingJobs({ snapshot }: PlanInput, keyOf: KeyOf): readonly Waiting[] 
 
 type KeyOf = (job: Job, stage: Job['spec']['stages'][number]) => string;
 
-/** mCPU that each program uses on instances with room; all of them where none has any. */
+/** mCPU that each program uses on instances with room; none where no instance has any. */
 function runningWhereRoomIs({ snapshot }: PlanInput, keyOf: KeyOf): Map<string, number> {
   const found = new Map<string, number>();
   for (const { attempt, stage } of snapshot.running) {
@@ -118,31 +125,25 @@ function runningWhereRoomIs({ snapshot }: PlanInput, keyOf: KeyOf): Map<string, 
 
 /** Drawn by the mean of the chances beside running programs, weighed by their vCPUs; the first where none runs. */
 function nextKey(
-  waiting: readonly Waiting[],
+  waiting: ReadonlyMap<string, readonly Waiting[]>,
   running: ReadonlyMap<string, number>,
   of: Pick<NeighbourSettings, 'draws'> & { readonly chances: NeighbourBelief['chances']; readonly draw: Uniform },
 ): string {
-  const keys = [...new Set(waiting.map((w) => w.key))];
+  const keys = [...waiting.keys()];
   const [first = UNKNOWN] = keys;
   if (running.size === 0 || keys.length === 1) return first;
   const weights = keys.map(() => 0);
   for (const [beside, milliCpu] of running) {
     of.chances(beside, keys).forEach((p, i) => (weights[i] = (weights[i] ?? 0) + milliCpu * p));
   }
-  const jobs = Map.groupBy(waiting, (w) => w.key);
-  const times = (key: string): number => (of.draws === 'jobs' ? (jobs.get(key)?.length ?? 0) : 1);
-  return drawn(keys, (key, i) => times(key) * (weights[i] ?? 0), of.draw);
+  const times = (key: string): number => (of.draws === 'jobs' ? (waiting.get(key)?.length ?? 0) : 1);
+  const weighed = keys.map((key, i) => times(key) * (weights[i] ?? 0));
+  return keys[drawn(weighed, of.draw)] ?? first;
 }
 
-/** One of them, in proportion to its weight. */
-function drawn<T>(all: readonly T[], weight: (of: T, i: number) => number, draw: Uniform): T {
-  const sum = all.reduce((total, of, i) => total + weight(of, i), 0);
-  let at = draw() * sum;
-  let last = all[0] as T;
-  for (const [i, of] of all.entries()) {
-    last = of;
-    at -= weight(of, i);
-    if (at < 0) break;
-  }
-  return last;
+/** Index of one of them, drawn in proportion to its weight. */
+function drawn(weights: readonly number[], draw: Uniform): number {
+  let at = draw() * weights.reduce((sum, w) => sum + w, 0);
+  const found = weights.findIndex((w) => (at -= w) < 0);
+  return found === -1 ? weights.length - 1 : found;
 }

@@ -226,8 +226,6 @@ describe('processes of a task', () => {
     const { usage } = await run(`i=0; while [ $i -lt 10 ]; do ${write}; i=$((i+1)); done; sleep 2`);
     const { own, machine } = usage ?? {};
     expect(own?.cpu).toBeGreaterThan(0);
-    // None of it reaches a disk where the folder is in memory.
-    expect(own?.diskWritten).toBeGreaterThanOrEqual(0);
     expect(machine?.load.cpu).toBeGreaterThan(0);
     expect(machine?.load.ioWait).toBeLessThanOrEqual(1);
     expect(machine?.most.netSent).toBeGreaterThan(0);

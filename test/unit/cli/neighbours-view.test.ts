@@ -28,7 +28,7 @@ describe('what was learned of neighbours, as text', () => {
     expect(shown).toContain('and 6 more');
     expect(shown).toMatch(/g1\s+░ 10%\s+█ 90%/);
     expect(shown).toMatch(/g1\s+-\s+▓ 1\.70x/);
-    for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(110);
+    for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(output.columns);
   });
 
   it('says what teaches it where nothing is known', () => {

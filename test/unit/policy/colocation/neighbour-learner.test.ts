@@ -72,8 +72,12 @@ describe('what neighbours teach', () => {
 
   it('is bounded, however many programs there are', () => {
     const learner = neighbourLearner();
-    for (let n = 0; n < 2100; n++) learner.observe(ended(`p${n}`, []));
+    for (let n = 0; n < 2100; n++) learner.observe(ended(`p${n}`, [`p${n - 1}`]));
     expect(learner.belief().templates()).toHaveLength(2000);
+    // Rows that are not empty: of templates, and of those that are told apart.
+    const rows = [...learner.takeDirty()].flatMap(([key, text]) => (text === '' ? [] : [key.split('/')[1]]));
+    expect(rows.filter((kind) => kind === 't')).toHaveLength(2000);
+    expect(rows.filter((kind) => kind === 's').length).toBeLessThanOrEqual(64);
     expect(learner.belief().groups.length).toBeLessThanOrEqual(20);
   });
 });

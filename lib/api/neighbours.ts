@@ -11,7 +11,7 @@ const Z = 1.96;
 
 /** Groups of programs, and how well they share machines, as learned so far. O(templates + groups^2). */
 export async function showNeighbours(of: Backend): Promise<NeighboursView> {
-  const learner = neighbourLearner();
+  const learner = neighbourLearner({ isKept: false });
   learner.restore(await of.store.memory(learner.prefix));
   const belief = learner.belief();
   const templates = Map.groupBy(belief.templates(), (t) => t.group);

@@ -109,6 +109,7 @@ export const schedulerConfig = z.strictObject({
   fairShares: PRESET_SETTINGS.fairShares,
   shareWeights: PRESET_SETTINGS.shareWeights,
   shortJobsFirst: PRESET_SETTINGS.shortJobsFirst,
+  neighbours: PRESET_SETTINGS.neighbours,
   copyRule: PRESET_SETTINGS.copyRule,
   serviceFootprint: PRESET_SETTINGS.serviceFootprint,
   priceHistoryS: z

@@ -68,6 +68,12 @@ export const PRESET_SETTINGS = {
     .describe(
       'Best-effort jobs with less work left go first where room is short, in plans of one program: the mean time to completion falls. False: by worth alone.',
     ),
+  neighbours: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Offers count how much longer work was measured to run beside its neighbours, for policies that can (docs/neighbours.md). False: as if it ran as long anywhere.',
+    ),
   copyRule: z
     .enum(['mantri', 'late', 'none'])
     .default('mantri')

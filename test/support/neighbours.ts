@@ -10,6 +10,7 @@ import { pool, resources, stage } from './decision-world.ts';
 
 const MOST = { diskRead: 100, diskWritten: 100, netReceived: 10, netSent: 10 };
 const POOL = pool({ vcpus: 4, gib: 16 });
+export const TYPE = POOL.type;
 const MAIN = stage({ name: 'main', resources: resources(2, 8) });
 
 const jobOf = (program: string): Job =>
@@ -58,7 +59,7 @@ export const template = (program: string): string => `ana/${program}/${program}/
 
 /** A world in which readers disturb one another, and nobody else. */
 export function taughtNeighbours() {
-  const learner = neighbourLearner();
+  const learner = neighbourLearner({ isKept: true });
   const good: Load = { ...NO_LOAD, cpu: 0.9, diskRead: 60, ioWait: 0.1 };
   const bad: Load = { ...NO_LOAD, cpu: 0.2, diskRead: 100, ioWait: 0.7 };
   for (let n = 0; n < 40; n++) {

@@ -3,30 +3,44 @@
  * like templates it is, how good the sharing was by the load of the machine meanwhile (goodness.ts), and how much
  * longer it ran than alone (slowdowns.ts). Bounded: templates that were not seen for longest are forgotten.
  */
-import { z } from 'zod';
-import { raw, secondsBetween } from '../../kernel/units.ts';
-import type { Attempt, Job, StageSpec } from '../../domain/job.ts';
-import type { Load, MostTransfers, Transfer } from '../../domain/load.ts';
-import { dominantShare } from '../../domain/resources.ts';
-import type { AttemptEnded, Learner, LearningEvent } from '../learner.ts';
+import { raw } from '../../kernel/units.ts';
+import { TRANSFERS, type Load, type MostTransfers, type Transfer } from '../../domain/load.ts';
+import type { InstanceType } from '../../domain/pool.ts';
+import { transfersOf } from '../../market/transfers.ts';
+import type { AttemptEnded, InstanceEnded, Learner, LearnerTerms, LearningEvent } from '../learner.ts';
+import { exposureOf, movedAfter, usualAfter, type Moved } from './exposure.ts';
 import { goodness } from './goodness.ts';
 import { distance, groupOf, NO_GROUPS, regrouped, type Group, type Grouping, type Profile } from './grouping.ts';
+import {
+  endingsRow,
+  groupingRow,
+  groupRow,
+  machineRow,
+  parsed,
+  singleRow,
+  templateRow,
+  VERSION,
+} from './neighbour-rows.ts';
 import { Preferences } from './preferences.ts';
 import {
   measured,
   NO_SLOWDOWN,
   slowdownBeside,
+  slowdownBetween,
+  surelyOf,
   type Beside,
   type Normal,
   type Own,
   type Slowdown,
 } from './slowdowns.ts';
+import { Endings, partOf, stillThere, templateOf, type Tenant, type Together } from './together.ts';
 
 const PREFIX = 'neighbours/';
-/** Version of the rows. */
-const VERSION = 1;
+const GROUPS = 'groups';
 /** Templates that are remembered. */
 const MOST_TEMPLATES = 2000;
+/** Instance types of which the most that they transfer is remembered. */
+const MOST_TYPES = 500;
 /** Templates that Mary tells apart: her preferences are quadratic in them. */
 const MOST_SINGLE = 64;
 /** Step size gamma. The papers give none; chosen on queues that no result is reported on (docs/neighbours.md). */
@@ -44,6 +58,10 @@ interface Template {
   profile: Profile;
   count: number;
   own: Own | null;
+  /** What it moves where nothing is in its way. */
+  moved: Moved;
+  /** Mean exposure to each group over its attempts: what its running times so far hold of slow-downs. */
+  usual: Readonly<Record<string, number>>;
 }
 
 export interface TemplateView {
@@ -51,13 +69,6 @@ export interface TemplateView {
   readonly group: string | null;
   readonly profile: Profile;
   readonly count: number;
-}
-
-/** A program that runs, or may run, on a machine. */
-export interface Tenant {
-  readonly template: string;
-  /** Part of the machine that it has asked for, in (0, 1]. */
-  readonly part: number;
 }
 
 export interface NeighbourBelief {
@@ -71,24 +82,33 @@ export interface NeighbourBelief {
   /** Measurements of what ran beside a group. */
   readonly count: (running: string) => number;
   /** How much longer it runs beside them than alone. 1 where nothing is known. O(beside). */
-  readonly slowdown: (template: string, beside: readonly Tenant[]) => Slowdown;
+  readonly slowdown: (template: string, beside: readonly Tenant[], type: InstanceType) => Slowdown;
+  /**
+   * The same over its attempts so far, whose running times hold the slow-downs that they had: for forecasts that follow
+   * from these. `known` is the part of the machine whose tenants are known; the rest is taken to be as usual.
+   */
+  readonly againstUsual: (template: string, beside: readonly Tenant[], of: Place) => Slowdown;
+  /** False: it is not known to be slowed down by anyone. O(groups). */
+  readonly tells: (template: string) => boolean;
   /** Theta of a pair of groups (slowdowns.ts); null: never measured. */
   readonly pair: (group: string, beside: string) => Normal | null;
 }
 
-/** Key of a stage's programs: the template of its job, and its name. */
-export const templateOf = ({ template }: Pick<Job, 'template'>, { name }: Pick<StageSpec, 'name'>): string =>
-  `${template}/${name}`;
+export interface Place {
+  readonly type: InstanceType;
+  /** In [0, 1]. */
+  readonly known: number;
+}
 
 /** O(neighbours x (groups + MOST_SINGLE)) for an attempt, and a clustering now and then. */
-export const neighbourLearner = (): Learner<NeighbourBelief> => new NeighbourLearner();
+export const neighbourLearner = ({ isKept }: LearnerTerms): Learner<NeighbourBelief> => new NeighbourLearner(isKept);
 
 class NeighbourLearner implements Learner<NeighbourBelief> {
   readonly name = 'neighbours';
   readonly about = 'which programs share a machine well, and how much longer they run beside others';
   readonly source = 'Mary, Hugo and Hugo*, sections 4.1 and 4.2; slow-downs: ours';
   readonly prefix = PREFIX;
-  readonly learnsFrom = ['attempt-ended'] as const;
+  readonly learnsFrom = ['attempt-ended', 'instance-ended'] as const;
   /** In the order of their last measurement. */
   readonly #templates = new Map<string, Template>();
   /** Last template of each program. */
@@ -99,12 +119,18 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   #byGroup = new Preferences({ step: STEP, window: WINDOW });
   #single = new Preferences({ step: STEP, window: WINDOW });
   readonly #pairs = new Map<string, Map<string, Normal>>();
+  readonly #endings = new Endings();
+  /** Most that instances of a type transfer, as measured last. */
+  readonly #most = new Map<string, MostTransfers>();
   #regroupAt = 1;
   #measuredSince = 0;
-  #dirty = new Map<string, string>();
+  /** Keys of rows that changed, without the prefix. */
+  #dirty = new Set<string>();
+  readonly #isKept: boolean;
   readonly #belief: NeighbourBelief;
 
-  constructor() {
+  constructor(isKept: boolean) {
+    this.#isKept = isKept;
     const groups = (): readonly Group[] => this.#grouping.groups;
     this.#belief = Object.freeze<NeighbourBelief>({
       get groups() {
@@ -115,7 +141,12 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       chances: (running, all, single = false) => (single ? this.#single : this.#byGroup).chances(running, all),
       preference: (running, next) => this.#byGroup.preference(running, next),
       count: (running) => this.#byGroup.count(running),
-      slowdown: (template, beside) => this.#slowdown(template, beside),
+      slowdown: (template, beside, type) => this.#slowdown(template, beside, type),
+      againstUsual: (template, beside, of) => this.#againstUsual(template, beside, of),
+      tells: (template) =>
+        this.#pairsOf(template)
+          ?.values()
+          .some((theta) => surelyOf(theta) > 0) ?? false,
       pair: (group, beside) => this.#pairs.get(group)?.get(beside) ?? null,
     });
   }
@@ -125,25 +156,49 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   }
 
   observe(event: LearningEvent): void {
+    if (event.kind === 'instance-ended') this.#forgetInstance(event);
     if (event.kind !== 'attempt-ended' || event.attempt.startedMs === null) return;
     const { job, stage, usage } = event;
     // Without any measurement there is no group to learn for, and nothing need be looked up.
     if (usage?.own === undefined && this.#grouping.groups.length === 0) return;
     const key = templateOf(job, stage);
-    if (usage?.own !== undefined) this.#profile(key, profileOf(usage.own, event));
-    const beside = besideOf(event);
-    if (usage?.machine !== undefined) this.#rate(key, usage.machine, beside);
-    if (event.runtimeS !== null) this.#time(key, raw(event.runtimeS), beside);
-    this.#note(key);
+    if (usage?.own !== undefined) this.#profile(key, profileOf(usage.own, event), usage.own);
+    const ending = endingOf(event, key);
+    const there = stillThere(event);
+    if (usage?.machine !== undefined) this.#rate(key, usage.machine, there);
+    const beside = [...there, ...this.#endings.during(event.attempt.instance, ending)];
+    if (usage?.machine !== undefined) this.#noteMost(event.pool.type.name, usage.machine.most);
+    if (event.runtimeS !== null) this.#time(key, raw(event.runtimeS), this.#exposures(beside, event.pool.type));
+    this.#remember(event.attempt.instance, ending);
+    if (this.#templates.has(key)) this.#changed(`t/${key}`);
   }
 
-  #profile(key: string, now: Profile): void {
+  #forgetInstance({ instance: { id } }: InstanceEnded): void {
+    if (this.#endings.forget(id)) this.#changed(`i/${id}`);
+  }
+
+  #noteMost(type: string, most: MostTransfers): void {
+    const known = this.#most.get(type);
+    if (known !== undefined && TRANSFERS.every((k) => known[k] === most[k])) return;
+    if (known === undefined && this.#most.size >= MOST_TYPES) return;
+    this.#most.set(type, most);
+    this.#changed(`m/${type}`);
+  }
+
+  #remember(instance: string, ending: ReturnType<typeof endingOf>): void {
+    const forgotten = this.#endings.add(instance, ending);
+    if (forgotten !== null) this.#changed(`i/${forgotten}`);
+    this.#changed(`i/${instance}`);
+  }
+
+  #profile(key: string, now: Profile, own: Load): void {
     const known = this.#templates.get(key);
     const count = (known?.count ?? 0) + 1;
     const step = Math.max(PROFILE_STEP, 1 / count);
     const profile = known === undefined ? now : known.profile.map((x, d) => x + step * ((now[d] ?? 0) - x));
     this.#templates.delete(key);
-    this.#templates.set(key, { profile, count, own: known?.own ?? null });
+    const moved = movedAfter(known?.moved, own);
+    this.#templates.set(key, { profile, count, own: known?.own ?? null, moved, usual: known?.usual ?? {} });
     this.#programs.set(programOf(key), key);
     this.#tellApart(key);
     this.#forgetOld();
@@ -161,7 +216,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       if (this.#singles.size <= MOST_SINGLE) return;
       this.#singles.delete(oldest);
       this.#single.forget(oldest);
-      this.#dirty.set(`${PREFIX}s/${oldest}`, '');
+      this.#changed(`s/${oldest}`);
     }
   }
 
@@ -170,7 +225,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       if (this.#templates.size <= MOST_TEMPLATES) return;
       this.#templates.delete(key);
       if (this.#programs.get(programOf(key)) === key) this.#programs.delete(programOf(key));
-      this.#dirty.set(`${PREFIX}t/${key}`, '');
+      this.#changed(`t/${key}`);
     }
   }
 
@@ -196,9 +251,10 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       this.#byGroup.forget(id);
       this.#pairs.delete(id);
       for (const pairs of this.#pairs.values()) pairs.delete(id);
-      this.#dirty.set(`${PREFIX}g/${id}`, '');
+      this.#changed(`g/${id}`);
     }
-    this.#noteGroups();
+    this.#changed(GROUPS);
+    for (const id of now) this.#changed(`g/${id}`);
   }
 
   /** Of a pair the later one was chosen beside the earlier one, which ran. */
@@ -212,47 +268,73 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       const [running, chosen] = other.isLater ? [key, other.template] : [other.template, key];
       if (this.#singles.has(running) && this.#singles.has(chosen)) {
         this.#single.learn(running, chosen, g, singles);
-        this.#noteSingle(running);
+        this.#changed(`s/${running}`);
       }
       const [a, b] = [this.#groupOf(running), this.#groupOf(chosen)];
       if (group !== null && a !== null && b !== null) {
         this.#byGroup.learn(a, b, g, all);
-        this.#noteGroup(a);
+        this.#changed(`g/${a}`);
       }
     }
   }
 
-  #time(key: string, runtimeS: number, beside: readonly Together[]): void {
+  #time(key: string, runtimeS: number, beside: readonly Beside[]): void {
     const group = this.#groupOf(key);
     const template = this.#templates.get(key);
     if (group === null || template === undefined || !(runtimeS > 0)) return;
     const known = this.#pairs.get(group) ?? new Map<string, Normal>();
-    const after = measured(Math.log(runtimeS), this.#exposures(beside), { own: template.own, pairs: known });
+    const after = measured(Math.log(runtimeS), beside, { own: template.own, pairs: known });
     template.own = after.own;
+    template.usual = usualAfter(template.usual, beside, Math.max(PROFILE_STEP, 1 / template.count));
     for (const [other, theta] of after.pairs) known.set(other, theta);
     this.#pairs.set(group, known);
-    this.#noteGroup(group);
+    this.#changed(`g/${group}`);
   }
 
-  #slowdown(template: string, beside: readonly Tenant[]): Slowdown {
+  #pairsOf(template: string): ReadonlyMap<string, Normal> | undefined {
     const group = this.#groupOf(template);
-    const pairs = group === null ? undefined : this.#pairs.get(group);
-    if (pairs === undefined || beside.length === 0) return NO_SLOWDOWN;
-    return slowdownBeside(this.#exposures(beside.map((b) => ({ ...b, time: 1 }))), pairs);
+    return group === null ? undefined : this.#pairs.get(group);
   }
 
-  #exposures(beside: readonly (Tenant & { readonly time: number })[]): readonly Beside[] {
+  #slowdown(template: string, beside: readonly Tenant[], type: InstanceType): Slowdown {
+    const pairs = this.#pairsOf(template);
+    if (pairs === undefined || beside.length === 0) return NO_SLOWDOWN;
+    return slowdownBeside(this.#exposures(allTheTime(beside), type), pairs);
+  }
+
+  #againstUsual(template: string, beside: readonly Tenant[], { type, known }: Place): Slowdown {
+    const pairs = this.#pairsOf(template);
+    if (pairs === undefined) return NO_SLOWDOWN;
+    const usual = this.#known(template)?.usual ?? {};
+    const there = new Map(this.#exposures(allTheTime(beside), type).map((b) => [b.group, b.exposure] as const));
+    const groups = new Set([...there.keys(), ...Object.keys(usual)]);
+    const more = [...groups].map((group) => {
+      const was = usual[group] ?? 0;
+      return { group, exposure: (there.get(group) ?? 0) + (1 - known) * was - was };
+    });
+    return slowdownBetween(more, pairs);
+  }
+
+  /** Exposure to each group of neighbours. Those that were never measured, nor one like them, are in nobody's way. */
+  #exposures(beside: readonly (Tenant & { readonly time: number })[], type: InstanceType): readonly Beside[] {
+    const most = this.#most.get(type.name) ?? transfersOf(type);
     const sums = new Map<string, number>();
     for (const { template, part, time } of beside) {
-      const group = this.#groupOf(template);
-      if (group !== null) sums.set(group, (sums.get(group) ?? 0) + part * time);
+      const of = this.#known(template);
+      const group = of === undefined ? null : groupOf(of.profile, this.#grouping);
+      if (of === undefined || group === null) continue;
+      sums.set(group, (sums.get(group) ?? 0) + time * exposureOf(part, of.moved, most));
     }
-    return [...sums].map(([group, exposure]) => ({ group, exposure }));
+    return [...sums].map(([group, sum]) => ({ group, exposure: Math.log1p(sum) }));
+  }
+
+  /** The template, or else the last one with its program. */
+  #known(template: string): Template | undefined {
+    return this.#templates.get(template) ?? this.#templates.get(this.#programs.get(programOf(template)) ?? template);
   }
 
   #groupOf(template: string): string | null {
-    const known =
-      this.#templates.get(template) ?? this.#templates.get(this.#programs.get(programOf(template)) ?? template);
+    const known = this.#known(template);
     return known === undefined ? null : groupOf(known.profile, this.#grouping);
   }
 
@@ -267,8 +349,8 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
 
   takeDirty(): ReadonlyMap<string, string> {
     const dirty = this.#dirty;
-    this.#dirty = new Map();
-    return dirty;
+    this.#dirty = new Set();
+    return new Map([...dirty].map((key) => [`${PREFIX}${key}`, this.#row(key)]));
   }
 
   restore(rows: ReadonlyMap<string, string>): void {
@@ -276,6 +358,8 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#programs.clear();
     this.#singles.clear();
     this.#pairs.clear();
+    this.#endings.clear();
+    this.#most.clear();
     this.#dirty.clear();
     this.#grouping = NO_GROUPS;
     this.#byGroup = new Preferences({ step: STEP, window: WINDOW });
@@ -289,11 +373,12 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   #restoreRow(key: string, text: string): void {
     const kind = key.slice(0, 2);
     const name = key.slice(2);
-    if (key === 'groups') this.#grouping = parsed(groupingRow, text)?.grouping ?? NO_GROUPS;
+    if (key === GROUPS) this.#grouping = parsed(groupingRow, text)?.grouping ?? NO_GROUPS;
     else if (kind === 't/') {
       const row = parsed(templateRow, text);
       if (row === null) return;
-      this.#templates.set(name, { profile: row.profile, count: row.count, own: row.own });
+      const { profile, count, own, moved, usual } = row;
+      this.#templates.set(name, { profile, count, own, moved, usual });
       this.#programs.set(programOf(name), name);
     } else if (kind === 'g/') {
       const row = parsed(groupRow, text);
@@ -305,30 +390,32 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       if (row === null) return;
       this.#singles.add(name);
       this.#single.restore(name, row.bandit);
+    } else if (kind === 'm/') {
+      const most = parsed(machineRow, text);
+      if (most !== null) this.#most.set(name, most);
+    } else if (kind === 'i/') this.#endings.restore(name, parsed(endingsRow, text)?.ended ?? []);
+  }
+
+  /** The row of a key; empty if it is no more. */
+  #row(key: string): string {
+    const of = key === GROUPS ? { grouping: this.#grouping } : this.#stored(key.slice(0, 2), key.slice(2));
+    return of === null ? '' : JSON.stringify({ version: VERSION, ...of });
+  }
+
+  #stored(kind: string, name: string): object | null {
+    if (kind === 't/') return this.#templates.get(name) ?? null;
+    if (kind === 'm/') return this.#most.get(name) ?? null;
+    if (kind === 'i/') return this.#endings.of(name).length === 0 ? null : { ended: this.#endings.of(name) };
+    if (kind === 's/') {
+      const row = this.#single.row(name);
+      return row === null ? null : { bandit: row };
     }
+    if (kind !== 'g/' || !this.#grouping.groups.some(({ id }) => id === name)) return null;
+    return { bandit: this.#byGroup.row(name), pairs: Object.fromEntries(this.#pairs.get(name) ?? []) };
   }
 
-  #note(key: string): void {
-    const of = this.#templates.get(key);
-    if (of !== undefined) this.#put(`t/${key}`, { profile: of.profile, count: of.count, own: of.own });
-  }
-
-  #noteGroups(): void {
-    this.#put('groups', { grouping: this.#grouping });
-    for (const { id } of this.#grouping.groups) this.#noteGroup(id);
-  }
-
-  #noteGroup(id: string): void {
-    this.#put(`g/${id}`, { bandit: this.#byGroup.row(id), pairs: Object.fromEntries(this.#pairs.get(id) ?? []) });
-  }
-
-  #noteSingle(template: string): void {
-    const bandit = this.#single.row(template);
-    if (bandit !== null) this.#put(`s/${template}`, { bandit });
-  }
-
-  #put(key: string, row: object): void {
-    this.#dirty.set(`${PREFIX}${key}`, JSON.stringify({ version: VERSION, ...row }));
+  #changed(key: string): void {
+    if (this.#isKept) this.#dirty.add(key);
   }
 }
 
@@ -337,25 +424,16 @@ interface Measured {
   readonly most: MostTransfers;
 }
 
-/** A neighbour, the part of the attempt's time that it was there, and whether it began after it. */
-type Together = Tenant & { readonly time: number; readonly isLater: boolean };
+const allTheTime = (beside: readonly Tenant[]): readonly (Tenant & { readonly time: number })[] =>
+  beside.map(({ template, part }) => ({ template, part, time: 1 }));
 
-function besideOf({ attempt, pool, neighbours, atMs }: AttemptEnded): readonly Together[] {
-  const startedMs = attempt.startedMs;
-  if (startedMs === null) return [];
-  const longS = secondsBetween(startedMs, atMs);
-  return neighbours.flatMap(({ attempt: other, job }): Together[] => {
-    const stage = job.spec.stages.find((s) => s.name === other.stage);
-    if (stage === undefined || other.startedMs === null) return [];
-    const sinceMs = Math.max(raw(startedMs), raw(other.startedMs));
-    const time = longS > 0 ? Math.min(1, (raw(atMs) - sinceMs) / 1000 / longS) : 1;
-    const part = partOf(other, pool);
-    return [{ template: templateOf(job, stage), part, time, isLater: raw(other.startedMs) > raw(startedMs) }];
-  });
-}
-
-const partOf = ({ resources }: Pick<Attempt, 'resources'>, { type }: AttemptEnded['pool']): number =>
-  Math.min(1, dominantShare(resources, type.capacity));
+const endingOf = (event: AttemptEnded, template: string) => ({
+  id: event.attempt.id,
+  template,
+  part: partOf(event.attempt, event),
+  startedMs: raw(event.attempt.startedMs ?? event.atMs),
+  endedMs: raw(event.atMs),
+});
 
 /** vCPUs and memory of what it asked for; disk, network and waiting of the machine. */
 function profileOf(own: Load, { usage, attempt }: AttemptEnded): Profile {
@@ -370,30 +448,3 @@ function profileOf(own: Load, { usage, attempt }: AttemptEnded): Profile {
 
 /** Last part of a template: the program that it runs, and its stage. */
 const programOf = (template: string): string => template.split('/').slice(-2).join('/');
-
-const bandit = z.object({ h: z.record(z.string(), z.number()), mean: z.number(), count: z.number() });
-const normal = z.object({ mean: z.number(), variance: z.number().positive() });
-const version = z.literal(VERSION);
-const profile = z.array(z.number()).length(5);
-const templateRow = z.object({
-  version,
-  profile,
-  count: z.number(),
-  own: normal.extend({ noise: z.number() }).nullable(),
-});
-const groupingRow = z.object({
-  version,
-  grouping: z.object({ groups: z.array(z.object({ id: z.string(), centre: profile })), next: z.int() }),
-});
-const groupRow = z.object({ version, bandit: bandit.nullable(), pairs: z.record(z.string(), normal) });
-const singleRow = z.object({ version, bandit });
-
-function parsed<T extends z.ZodType>(schema: T, text: string): z.output<T> | null {
-  if (text === '') return null;
-  try {
-    const found = schema.safeParse(JSON.parse(text));
-    return found.success ? found.data : null;
-  } catch {
-    return null;
-  }
-}

@@ -2,8 +2,8 @@
  * How much longer programs run beside others: a factor on the running time, learned for each pair of groups, with its
  * uncertainty. Ours; the papers learn preferences alone.
  *
- * log(running time) = own + sum over neighbours of (part of the machine x part of the time beside it x theta), where
- * `own` belongs to the template and theta to the pair of groups. Both are normal with independent errors, updated by
+ * log(running time) = own + sum over groups of neighbours of (exposure to them x theta), where `own` belongs to the
+ * template and theta to the pair of groups; exposure.ts says what exposure is. Both are normal with independent errors, updated by
  * each measurement (a Kalman filter with a diagonal covariance): what is not known stays at theta = 0, a factor of 1.
  */
 
@@ -13,8 +13,8 @@ export interface Normal {
   readonly variance: number;
 }
 
-/** Pairs of which nothing is known: beside a neighbour with all of the machine hardly ever above 1.6. */
-export const NO_PAIR: Normal = { mean: 0, variance: 0.25 ** 2 };
+/** Pairs of which nothing is known: beside neighbours that use all of a device hardly ever above 1.6. */
+export const NO_PAIR: Normal = { mean: 0, variance: 0.35 ** 2 };
 /** The first running time of a template says nearly all about its own. */
 const NO_OWN_VARIANCE = 4;
 /** Variance of log(running time) of a template with no measurement, and how much the next one changes it. */
@@ -28,7 +28,7 @@ export interface Own extends Normal {
   readonly noise: number;
 }
 
-/** Time beside programs of one group: part of the machine that they have x part of the running time, >= 0. */
+/** Exposure to the programs of one group, >= 0 (exposure.ts). */
 export interface Beside {
   readonly group: string;
   readonly exposure: number;
@@ -85,6 +85,31 @@ export function slowdownBeside(beside: readonly Beside[], pairs: ReadonlyMap<str
   }
   return { factor: Math.exp(Math.max(0, mean)), sd: Math.sqrt(variance) };
 }
+
+/** Bounds of a factor between two places: beyond these nothing was ever measured. */
+const MOST_FACTOR = 4;
+
+/**
+ * Factor between two places, of the differences of their exposures: below 1 where it is slowed down less. Groups that
+ * nothing is known of do not count. O(groups).
+ */
+export function slowdownBetween(more: readonly Beside[], pairs: ReadonlyMap<string, Normal>): Slowdown {
+  let [mean, variance] = [0, 0];
+  for (const { group, exposure } of more) {
+    const theta = pairs.get(group);
+    if (theta === undefined) continue;
+    mean += exposure * surelyOf(theta);
+    variance += exposure ** 2 * theta.variance;
+  }
+  const factor = Math.max(1 / MOST_FACTOR, Math.min(MOST_FACTOR, Math.exp(mean)));
+  return { factor, sd: Math.sqrt(variance) };
+}
+
+/**
+ * Slow-down of a pair that decisions count on: what lies beyond one standard deviation. Neighbours do not make a
+ * program faster, and chance is not to move work about.
+ */
+export const surelyOf = ({ mean, variance }: Normal): number => Math.max(0, mean - Math.sqrt(variance));
 
 const varianceOf = (theta: Normal | undefined): number => (theta ?? NO_PAIR).variance;
 

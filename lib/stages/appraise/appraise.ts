@@ -8,6 +8,8 @@ import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { slowed } from '../../domain/slowdown.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
+import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { onNewInstances } from '../../policy/colocation/on-new-instances.ts';
 import { lossOf } from '../../policy/work-left.ts';
 import { withOffers, withFurther, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
 import { EquivalenceClassBook, type Appraised, type ClassWork, type Options } from './equivalence-classes.ts';
@@ -31,7 +33,8 @@ import { RequestClassBook } from './request-classes.ts';
  * shortlist x bids x bins), and as much for deadline classes near their deadline. The answer does not depend on the
  * order of groups and pools.
  */
-export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }) => {
+export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config, beliefs }) => {
+  const belief = config.neighbours ? beliefs.of(neighbourLearner) : null;
   const book = new PoolBook(snapshot, forecasts.market, config);
   const requestClasses = new RequestClassBook(book);
   const equivalenceClasses = new EquivalenceClassBook(book);
@@ -41,7 +44,10 @@ export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config }
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     const worth = worths.groups.get(group.id);
     if (forecast === undefined || worth === undefined) return [];
-    const requestClass = requestClasses.of(group.need, group.stage.constraints, group.stage.preferences);
+    const template = snapshot.jobs.get(group.job)?.template;
+    const neighbours =
+      belief === null || template === undefined ? null : onNewInstances({ ...group, template }, belief);
+    const requestClass = requestClasses.of(group, neighbours);
     const task = taskOf(group, forecast, { worth, snapshot, config });
     requestClasses.add(requestClass, group.count, task.meanS);
     return [{ group, requestClass, task }];

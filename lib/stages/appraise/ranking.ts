@@ -310,9 +310,15 @@ function verdict(c: Candidate, v: Verdicts): string {
     : `not kept: others are better${premium(c, v)}`;
 }
 
-/** A soft constraint that the pool does not meet, as part of a verdict. */
-const slower = ({ place: { slowdown } }: Candidate): string =>
-  slowdown === 1 ? '' : `; does not meet a soft constraint, takes ${Number(slowdown.toFixed(2))} times as long`;
+/** A soft constraint that the pool does not meet, and neighbours that matter, as part of a verdict. */
+function slower({ place: { slowdown, beside } }: Candidate): string {
+  const times = (factor: number): string => `takes ${Number(factor.toFixed(2))} times as long`;
+  const soft = slowdown / beside.factor;
+  const wishes = Math.abs(soft - 1) < 0.005 ? '' : `; does not meet a soft constraint, ${times(soft)}`;
+  const neighbours =
+    Math.abs(beside.factor - 1) < 0.005 ? '' : `; beside others like it ${times(beside.factor)} as usual`;
+  return `${wishes}${neighbours}`;
+}
 
 function keptVerdict(c: Candidate, v: Verdicts): string {
   const late = c.outcome.pLate > v.acceptable ? `; late with probability ${percent(c.outcome.pLate)}` : '';

@@ -5,6 +5,9 @@ import type { Constraints, Preference } from '../../domain/job.ts';
 import { slowdownOn } from '../../domain/slowdown.ts';
 import { milliCpuOf, type Bid, type Pool, type PoolView } from '../../domain/pool.ts';
 import { vector, type Resources } from '../../domain/resources.ts';
+import type { PendingGroup } from '../../domain/snapshot.ts';
+import type { OnNewInstances } from '../../policy/colocation/on-new-instances.ts';
+import { NO_SLOWDOWN, type Slowdown } from '../../policy/colocation/slowdowns.ts';
 import { Demand, type ClassDemand } from './demand.ts';
 import type { Holding } from './holding.ts';
 import { Lowest } from './lowest.ts';
@@ -17,6 +20,7 @@ export interface Place {
   readonly priceUsdPerHour: number;
   readonly preferred: number;
   readonly slowdown: number;
+  readonly beside: Slowdown;
   readonly opens: Offer['opens'] | undefined;
 }
 
@@ -29,8 +33,10 @@ export class ClassPool {
   readonly share: number;
   /** Price reduction for matched preferences, a fraction in [0, 1]. */
   readonly preferred: number;
-  /** Running time there over that where all soft constraints are met. */
+  /** Running time there over that where all soft constraints are met, beside the usual neighbours. */
   readonly slowdown: number;
+  /** Part of it that neighbours bear. */
+  readonly beside: Slowdown;
   /** Next try of a pool in back-off. */
   readonly opens: Offer['opens'] | undefined;
   #places: readonly Place[] | null = null;
@@ -41,19 +47,22 @@ export class ClassPool {
     share,
     preferred,
     slowdown = 1,
+    beside = NO_SLOWDOWN,
     opens,
-  }: Pick<ClassPool, 'priced' | 'index' | 'share' | 'preferred'> & Partial<Pick<ClassPool, 'slowdown' | 'opens'>>) {
+  }: Pick<ClassPool, 'priced' | 'index' | 'share' | 'preferred'> &
+    Partial<Pick<ClassPool, 'slowdown' | 'beside' | 'opens'>>) {
     this.priced = priced;
     this.index = index;
     this.share = share;
     this.preferred = preferred;
     this.slowdown = slowdown;
+    this.beside = beside;
     this.opens = opens;
   }
 
   /** One per bid of the pool, shared by all equivalence classes. */
   get places(): readonly Place[] {
-    const { priced, preferred, slowdown, opens } = this;
+    const { priced, preferred, slowdown, beside, opens } = this;
     const { pool, priceUsdPerHour } = priced;
     return (this.#places ??= priced.bids.map(({ bid }) => ({
       pool,
@@ -61,6 +70,7 @@ export class ClassPool {
       priceUsdPerHour,
       preferred,
       slowdown,
+      beside,
       opens,
     })));
   }
@@ -375,8 +385,8 @@ interface Scanned {
 }
 
 /** What soft constraints change in one pool. */
-type SoftEffect = Pick<ClassPool, 'preferred' | 'slowdown'>;
-const NO_EFFECT: SoftEffect = { preferred: 0, slowdown: 1 };
+type SoftEffect = Pick<ClassPool, 'preferred' | 'slowdown' | 'beside'>;
+const NO_EFFECT: SoftEffect = { preferred: 0, slowdown: 1, beside: NO_SLOWDOWN };
 /** The same by the position of a pool. */
 type Soft = (index: number) => SoftEffect;
 
@@ -403,15 +413,19 @@ export class RequestClassBook {
     this.#demand.add(demand, count, runtimeS);
   }
 
-  of(need: Resources, constraints: Constraints, preferences: readonly Preference[]): RequestClass {
+  of(
+    { need, stage: { constraints, preferences } }: Pick<PendingGroup, 'need' | 'stage'>,
+    neighbours: OnNewInstances | null,
+  ): RequestClass {
     const constraintKey = JSON.stringify(constraints);
     const preferenceKey = preferences.length === 0 ? '' : JSON.stringify(preferences);
-    const key = `${vector(need).join(',')} ${constraintKey} ${preferenceKey}`;
+    const key = `${vector(need).join(',')} ${constraintKey} ${preferenceKey} ${neighbours?.key ?? ''}`;
     let requestClass = this.#requestClasses.get(key);
     if (requestClass === undefined) {
       const passing = known(this.#passing, constraintKey, () => passingPools(this.#book, constraints));
-      const soft =
+      const wishes =
         preferenceKey === '' ? null : known(this.#soft, preferenceKey, () => softIn(this.#book, preferences));
+      const soft = neighbours === null ? wishes : besideIn(this.#book, neighbours, wishes);
       const [book, all, scratch] = [this.#book, this.#demand, this.#scratch];
       const id = this.#requestClasses.size;
       requestClass = new RequestClass({ id, need, passing, soft, all, book, scratch });
@@ -453,7 +467,17 @@ function softIn(book: PoolBook, preferences: readonly Preference[]): Soft {
     (effects[index] ??= {
       preferred: preferredFraction(preferences, book.priced(index)),
       slowdown: slowdownOn(preferences, book.priced(index).pool),
+      beside: NO_SLOWDOWN,
     });
+}
+
+/** The same with slow-downs by neighbours. */
+function besideIn(book: PoolBook, neighbours: OnNewInstances, wishes: Soft | null): Soft {
+  return (index) => {
+    const { preferred, slowdown } = wishes === null ? NO_EFFECT : wishes(index);
+    const beside = neighbours.on(book.priced(index).pool.type);
+    return { preferred, slowdown: slowdown * beside.factor, beside };
+  };
 }
 
 function preferredFraction(preferences: readonly Preference[], { pool }: PricedPool): number {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { neighbourLearner } from '../../../../lib/policy/colocation/neighbour-learner.ts';
-import { ended, taughtNeighbours as taught, template } from '../../../support/neighbours.ts';
+import { ended, taughtNeighbours as taught, template, TYPE } from '../../../support/neighbours.ts';
 
 describe('what neighbours teach', () => {
   it('is which program is to begin beside which', () => {
@@ -17,7 +17,7 @@ describe('what neighbours teach', () => {
     const belief = taught().belief();
     // It had half of the machine.
     const beside = (program: string) =>
-      belief.slowdown(template('reader'), [{ template: template(program), part: 0.5 }]);
+      belief.slowdown(template('reader'), [{ template: template(program), part: 0.5 }], TYPE);
     expect(beside('reader').factor).toBeCloseTo(1.5, 1);
     expect(beside('cruncher').factor).toBeLessThan(1.05);
   });
@@ -26,16 +26,18 @@ describe('what neighbours teach', () => {
     const belief = taught().belief();
     expect(belief.groupOf('ben/nightly/reader/main')).toBe(belief.groupOf(template('reader')));
     expect(belief.groupOf('ben/nightly/unheard-of/main')).toBeNull();
-    expect(belief.slowdown('ben/nightly/unheard-of/main', [{ template: template('reader'), part: 1 }]).factor).toBe(1);
+    expect(
+      belief.slowdown('ben/nightly/unheard-of/main', [{ template: template('reader'), part: 1 }], TYPE).factor,
+    ).toBe(1);
   });
 
   it('survives a restart', () => {
     const learner = taught();
-    const again = neighbourLearner();
+    const again = neighbourLearner({ isKept: true });
     again.restore(learner.takeDirty());
     const beside = [{ template: template('reader'), part: 0.5 }];
-    expect(again.belief().slowdown(template('reader'), beside)).toEqual(
-      learner.belief().slowdown(template('reader'), beside),
+    expect(again.belief().slowdown(template('reader'), beside, TYPE)).toEqual(
+      learner.belief().slowdown(template('reader'), beside, TYPE),
     );
     expect(
       again
@@ -53,8 +55,8 @@ describe('what neighbours teach', () => {
 
   it('begins anew where rows are spoiled or of another version', () => {
     const rows = [...taught().takeDirty()];
-    for (const spoil of [(t: string) => t.slice(1), (t: string) => t.replace('"version":1', '"version":2'), () => '']) {
-      const again = neighbourLearner();
+    for (const spoil of [(t: string) => t.slice(1), (t: string) => t.replace('"version":2', '"version":1'), () => '']) {
+      const again = neighbourLearner({ isKept: true });
       again.restore(new Map(rows.map(([key, text]) => [key, spoil(text)])));
       expect(again.belief().groups).toEqual([]);
       expect(again.belief().templates()).toEqual([]);
@@ -64,14 +66,14 @@ describe('what neighbours teach', () => {
   });
 
   it('is nothing without measurements', () => {
-    const learner = neighbourLearner();
+    const learner = neighbourLearner({ isKept: true });
     learner.observe({ ...ended('reader', ['reader']), usage: null });
     expect(learner.belief().templates()).toEqual([]);
     expect(learner.takeDirty().size).toBe(0);
   });
 
   it('is bounded, however many programs there are', () => {
-    const learner = neighbourLearner();
+    const learner = neighbourLearner({ isKept: true });
     for (let n = 0; n < 2100; n++) learner.observe(ended(`p${n}`, [`p${n - 1}`]));
     expect(learner.belief().templates()).toHaveLength(2000);
     // Rows that are not empty: of templates, and of those that are told apart.

@@ -8,7 +8,7 @@ import { TRANSFERS, type Load, type MostTransfers, type Transfer } from '../../d
 import type { InstanceType } from '../../domain/pool.ts';
 import { transfersOf } from '../../market/transfers.ts';
 import type { AttemptEnded, InstanceEnded, Learner, LearnerTerms, LearningEvent } from '../learner.ts';
-import { exposureOf, movedAfter, usualAfter, type Moved } from './exposure.ts';
+import { exposureOf, movedAfter, movedBy, type Moved } from './exposure.ts';
 import { goodness } from './goodness.ts';
 import { distance, groupOf, NO_GROUPS, regrouped, type Group, type Grouping, type Profile } from './grouping.ts';
 import {
@@ -23,6 +23,7 @@ import {
 } from './neighbour-rows.ts';
 import { Preferences } from './preferences.ts';
 import {
+  beyondUsual,
   measured,
   NO_SLOWDOWN,
   slowdownBeside,
@@ -30,8 +31,9 @@ import {
   surelyOf,
   type Beside,
   type Normal,
-  type Own,
+  type Run,
   type Slowdown,
+  type Usual,
 } from './slowdowns.ts';
 import { Endings, partOf, stillThere, templateOf, type Tenant, type Together } from './together.ts';
 
@@ -52,16 +54,19 @@ const PROFILE_STEP = 0.1;
 /** Groups are made anew once there are so many times more templates, or after so many measurements. */
 const REGROUP_AT = 1.25;
 const REGROUP_EVERY = 500;
+/** Bytes per second from which on they tell of a program's pace. */
+const LEAST_MOVED = 1e6;
 
 /** A template that was measured. */
 interface Template {
   profile: Profile;
   count: number;
-  own: Own | null;
   /** What it moves where nothing is in its way. */
   moved: Moved;
-  /** Mean exposure to each group over its attempts: what its running times so far hold of slow-downs. */
-  usual: Readonly<Record<string, number>>;
+  /** Its running times so far, with the slow-downs that they had. */
+  usual: Usual | null;
+  /** The same of the seconds that it takes to move a byte. */
+  pace: Usual | null;
 }
 
 export interface TemplateView {
@@ -90,6 +95,7 @@ export interface NeighbourBelief {
   readonly againstUsual: (template: string, beside: readonly Tenant[], of: Place) => Slowdown;
   /** False: it is not known to be slowed down by anyone. O(groups). */
   readonly tells: (template: string) => boolean;
+  readonly tellsAny: () => boolean;
   /** Theta of a pair of groups (slowdowns.ts); null: never measured. */
   readonly pair: (group: string, beside: string) => Normal | null;
 }
@@ -147,6 +153,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
         this.#pairsOf(template)
           ?.values()
           .some((theta) => surelyOf(theta) > 0) ?? false,
+      tellsAny: () => this.#pairs.values().some((pairs) => pairs.values().some((theta) => surelyOf(theta) > 0)),
       pair: (group, beside) => this.#pairs.get(group)?.get(beside) ?? null,
     });
   }
@@ -168,7 +175,15 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     if (usage?.machine !== undefined) this.#rate(key, usage.machine, there);
     const beside = [...there, ...this.#endings.during(event.attempt.instance, ending)];
     if (usage?.machine !== undefined) this.#noteMost(event.pool.type.name, usage.machine.most);
-    if (event.runtimeS !== null) this.#time(key, raw(event.runtimeS), this.#exposures(beside, event.pool.type));
+    const exposures = this.#exposures(beside, event.pool.type);
+    // Rates tell more than running times: the tasks of one job differ in length, and so do its runs.
+    const bytesPerS = usage?.own === undefined ? 0 : movedBy(usage.own);
+    if (bytesPerS >= LEAST_MOVED) {
+      this.#time(key, 'pace', { logS: -Math.log(bytesPerS), beside: exposures, alike: 1 });
+    }
+    if (event.runtimeS !== null) {
+      this.#time(key, 'usual', { logS: Math.log(raw(event.runtimeS)), beside: exposures, alike: stage.tasks });
+    }
     this.#remember(event.attempt.instance, ending);
     if (this.#templates.has(key)) this.#changed(`t/${key}`);
   }
@@ -198,7 +213,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const profile = known === undefined ? now : known.profile.map((x, d) => x + step * ((now[d] ?? 0) - x));
     this.#templates.delete(key);
     const moved = movedAfter(known?.moved, own);
-    this.#templates.set(key, { profile, count, own: known?.own ?? null, moved, usual: known?.usual ?? {} });
+    this.#templates.set(key, { profile, count, moved, usual: known?.usual ?? null, pace: known?.pace ?? null });
     this.#programs.set(programOf(key), key);
     this.#tellApart(key);
     this.#forgetOld();
@@ -278,14 +293,13 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     }
   }
 
-  #time(key: string, runtimeS: number, beside: readonly Beside[]): void {
+  #time(key: string, by: 'usual' | 'pace', run: Run): void {
     const group = this.#groupOf(key);
     const template = this.#templates.get(key);
-    if (group === null || template === undefined || !(runtimeS > 0)) return;
+    if (group === null || template === undefined || !Number.isFinite(run.logS)) return;
     const known = this.#pairs.get(group) ?? new Map<string, Normal>();
-    const after = measured(Math.log(runtimeS), beside, { own: template.own, pairs: known });
-    template.own = after.own;
-    template.usual = usualAfter(template.usual, beside, Math.max(PROFILE_STEP, 1 / template.count));
+    const after = measured(run, { usual: template[by], pairs: known });
+    template[by] = after.usual;
     for (const [other, theta] of after.pairs) known.set(other, theta);
     this.#pairs.set(group, known);
     this.#changed(`g/${group}`);
@@ -305,14 +319,10 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   #againstUsual(template: string, beside: readonly Tenant[], { type, known }: Place): Slowdown {
     const pairs = this.#pairsOf(template);
     if (pairs === undefined) return NO_SLOWDOWN;
-    const usual = this.#known(template)?.usual ?? {};
-    const there = new Map(this.#exposures(allTheTime(beside), type).map((b) => [b.group, b.exposure] as const));
-    const groups = new Set([...there.keys(), ...Object.keys(usual)]);
-    const more = [...groups].map((group) => {
-      const was = usual[group] ?? 0;
-      return { group, exposure: (there.get(group) ?? 0) + (1 - known) * was - was };
-    });
-    return slowdownBetween(more, pairs);
+    const usual = this.#known(template)?.usual?.exposures ?? {};
+    const there = this.#exposures(allTheTime(beside), type);
+    const rest = Object.fromEntries(Object.entries(usual).map(([group, was]) => [group, known * was]));
+    return slowdownBetween(beyondUsual(there, rest), pairs);
   }
 
   /** Exposure to each group of neighbours. Those that were never measured, nor one like them, are in nobody's way. */
@@ -377,8 +387,8 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     else if (kind === 't/') {
       const row = parsed(templateRow, text);
       if (row === null) return;
-      const { profile, count, own, moved, usual } = row;
-      this.#templates.set(name, { profile, count, own, moved, usual });
+      const { profile, count, moved, usual, pace } = row;
+      this.#templates.set(name, { profile, count, moved, usual, pace });
       this.#programs.set(programOf(name), name);
     } else if (kind === 'g/') {
       const row = parsed(groupRow, text);

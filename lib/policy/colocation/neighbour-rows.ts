@@ -8,13 +8,19 @@ const bandit = z.object({ h: z.record(z.string(), z.number()), mean: z.number(),
 const normal = z.object({ mean: z.number(), variance: z.number().positive() });
 const version = z.literal(VERSION);
 const profile = z.array(z.number()).length(5);
+const usual = z.object({
+  mean: z.number(),
+  noise: z.number(),
+  count: z.number(),
+  exposures: z.record(z.string(), z.number()),
+});
 export const templateRow = z.object({
   version,
   profile,
   count: z.number(),
-  own: normal.extend({ noise: z.number() }).nullable(),
   moved: z.object({ disk: z.number(), net: z.number() }),
-  usual: z.record(z.string(), z.number()),
+  usual: usual.nullable(),
+  pace: usual.nullable(),
 });
 export const groupingRow = z.object({
   version,

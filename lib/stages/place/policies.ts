@@ -4,6 +4,7 @@ import { dotProduct } from './dot-product.ts';
 import { firstFit } from './first-fit.ts';
 import { freshInstances } from './fresh-instances.ts';
 import { onePerInstance } from './one-per-instance.ts';
+import { offDearHosts } from '../../policy/colocation/dear-hosts.ts';
 import { LEAVING, staying } from '../../policy/leaving.ts';
 import { atRandom, roundRobin } from './spread.ts';
 import { balancedPack, stratusPack } from './stratus.ts';
@@ -25,9 +26,10 @@ export const PLACE = [
       name: 'stratus-balanced',
       about: 'the same, and empty instances are filled with tasks of different proportions together',
       source: 'ours; Stratus, section 3.2.2',
+      learners: ['neighbours'],
     },
     // Nothing goes on instances that work is leaving.
-    (tasks, hosts, { memory }) => balancedPack(tasks, staying(hosts, memory.of(LEAVING))),
+    (tasks, hosts, context) => balancedPack(offDearHosts(tasks, context), staying(hosts, context.memory.of(LEAVING))),
   ),
   policy(
     'place',

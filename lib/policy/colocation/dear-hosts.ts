@@ -14,32 +14,48 @@ import { leftOfEach } from '../left-of.ts';
 import { neighbourLearner, type NeighbourBelief } from './neighbour-learner.ts';
 import { templateOf, type Tenant } from './together.ts';
 
-/** A task that runs on a host. */
-interface Neighbour extends Tenant {
+/** Tasks of one template on a host. */
+interface Neighbour extends Required<Tenant> {
+  /** Longest remaining running time among them, seconds. */
   readonly leftS: number;
+  readonly isSlowed: boolean;
+}
+
+/** A waiting group. */
+interface Waiting {
+  readonly template: string;
+  readonly isSlowed: boolean;
+  readonly runtimeS: number;
+  /** Expected cost of a task on a new instance. */
+  readonly usd: number;
 }
 
 const HOUR_S = 3600;
 
 /**
  * The same tasks, kept off hosts where the time that they and their neighbours would lose costs more than they would on
- * a new instance. Work that nobody is known to slow down, and its neighbours, are free to go anywhere. O(tenants) for
- * each group and host with neighbours, once.
+ * a new instance. Work that nobody is known to slow down, beside such work, is free to go anywhere, and so are gangs.
+ * O(templates on the host squared) for each group and host that a packer asks about.
  */
 export function offDearHosts(tasks: readonly TaskToPlace[], context: DecisionContext): readonly TaskToPlace[] {
   if (!context.config.neighbours) return tasks;
   const belief = context.beliefs.of(neighbourLearner);
   if (!belief.tellsAny()) return tasks;
-  const groups = new Map(context.snapshot.groups.map((g) => [g.id, g]));
   const costs = new Costs(belief, context);
-  const known = new Map<string, TaskToPlace['allowed']>();
+  const groups = new Map(context.snapshot.groups.map((g) => [g.id, g]));
+  const known = new Map<string, Map<TaskToPlace['allowed'], TaskToPlace['allowed']>>();
   return tasks.map((task) => {
     const group = groups.get(task.group);
     if (group === undefined || task.gang !== null) return task;
-    let allowed = known.get(task.group);
+    // Tasks that share a function go on sharing one: a packer asks once for all of them.
+    let ofGroup = known.get(task.group);
+    if (ofGroup === undefined) known.set(task.group, (ofGroup = new Map()));
+    let allowed = ofGroup.get(task.allowed);
     if (allowed === undefined) {
       const before = task.allowed;
-      known.set(task.group, (allowed = (host) => before(host) && !costs.isDear(group, host)));
+      const waiting = once(() => costs.waiting(group));
+      allowed = (host) => before(host) && !costs.areDear(group, waiting(), host);
+      ofGroup.set(before, allowed);
     }
     return { ...task, allowed };
   });
@@ -58,32 +74,42 @@ class Costs {
     this.#leftOf = leftOfEach(context);
   }
 
-  isDear(group: PendingGroup, host: Host): boolean {
+  /** Null: too little is known of it. */
+  waiting(group: PendingGroup): Waiting | null {
     const { snapshot, forecasts, offers } = this.#context;
-    const template = snapshot.jobs.get(group.job)?.template;
-    const there = this.#neighboursOn(host);
-    if (template === undefined || there.length === 0) return false;
-    const key = templateOf({ template }, group.stage);
-    const belief = this.#belief;
-    if (!belief.tells(key) && !there.some((n) => belief.tells(n.template))) return false;
+    const job = snapshot.jobs.get(group.job);
     const [best] = offers.get(group.id)?.offers ?? [];
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
-    if (best === undefined || forecast === undefined) return false;
-    const part = Math.min(1, dominantShare(group.need, host.capacity));
-    const tasks = Math.max(1, Math.min(group.count, countFits(group.need, host.free)));
-    const mine: Tenant = { template: key, part };
-    const { type } = host.pool;
-    const others = Array.from({ length: tasks - 1 }, () => mine);
-    const factor = (of: string, beside: readonly Tenant[]): number => belief.slowdown(of, beside, type).factor;
-    const runtimeS = raw(quantileToDo(forecast.runtime, group, 0.5));
-    let lostS = tasks * part * runtimeS * (factor(key, [...there, ...others]) - 1);
-    for (const of of there) {
-      const beside = there.filter((n) => n !== of);
-      const longer = factor(of.template, [...beside, mine, ...others]) / factor(of.template, beside) - 1;
-      lostS += of.part * Math.min(of.leftS, runtimeS) * longer;
-    }
+    if (job === undefined || best === undefined || forecast === undefined) return null;
+    const template = templateOf(job, group.stage);
+    return {
+      template,
+      isSlowed: this.#belief.tells(template),
+      runtimeS: raw(quantileToDo(forecast.runtime, group, 0.5)),
+      usd: best.expectedCostUsd,
+    };
+  }
+
+  /** As many tasks of the group as the host has room for. */
+  areDear({ need, count }: PendingGroup, waiting: Waiting | null, host: Host): boolean {
+    if (waiting === null) return false;
+    const there = this.#neighboursOn(host);
+    if (there.length === 0 || !(waiting.isSlowed || there.some((n) => n.isSlowed))) return false;
+    const { template, runtimeS, usd } = waiting;
+    const part = Math.min(1, dominantShare(need, host.capacity));
+    const tasks = Math.max(1, Math.min(count, countFits(need, host.free)));
+    const mine: Tenant = { template, part, tasks };
+    const factor = (of: string, beside: readonly Tenant[]): number =>
+      this.#belief.slowdown(of, beside, host.pool.type).factor;
+    const meS = runtimeS * (factor(template, [...there, fewer(mine)]) - 1);
+    const othersS = there.reduce((sum, of) => {
+      if (!of.isSlowed) return sum;
+      const beside = there.map((n) => (n === of ? fewer(n) : n));
+      const longer = factor(of.template, [...beside, mine]) / factor(of.template, beside) - 1;
+      return sum + of.tasks * of.part * Math.min(of.leftS, runtimeS) * longer;
+    }, 0);
     const usdPerHour = usdPerHourOf(host.pool, this.#quotes().get(host.pool.id) ?? null);
-    return (usdPerHour * lostS) / HOUR_S > tasks * best.expectedCostUsd;
+    return (usdPerHour * (tasks * part * meS + othersS)) / HOUR_S > tasks * usd;
   }
 
   #neighboursOn(host: Host): readonly Neighbour[] {
@@ -94,11 +120,26 @@ class Costs {
 
   #running({ on, capacity }: Host): readonly Neighbour[] {
     const { instances, jobs } = this.#context.snapshot;
-    return (instances.get(on)?.attempts ?? []).flatMap((r): Neighbour[] => {
-      const template = jobs.get(r.attempt.job)?.template;
-      if (template === undefined || r.attempt.state === 'stopping') return [];
-      const part = Math.min(1, dominantShare(r.attempt.resources, capacity));
-      return [{ template: templateOf({ template }, r.stage), part, leftS: raw(this.#leftOf(r)) }];
-    });
+    const found = new Map<string, Neighbour>();
+    for (const running of instances.get(on)?.attempts ?? []) {
+      const { attempt, stage } = running;
+      const job = jobs.get(attempt.job);
+      if (job === undefined || attempt.state === 'stopping') continue;
+      const template = templateOf(job, stage);
+      const part = Math.min(1, dominantShare(attempt.resources, capacity));
+      const leftS = raw(this.#leftOf(running));
+      const of = found.get(template);
+      found.set(template, {
+        template,
+        part: Math.max(of?.part ?? 0, part),
+        tasks: (of?.tasks ?? 0) + 1,
+        leftS: Math.max(of?.leftS ?? 0, leftS),
+        isSlowed: of?.isSlowed ?? this.#belief.tells(template),
+      });
+    }
+    return [...found.values()];
   }
 }
+
+/** One task less: what is beside one of them. */
+const fewer = ({ template, part, tasks = 1 }: Tenant): Tenant => ({ template, part, tasks: tasks - 1 });

@@ -329,11 +329,11 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   #exposures(beside: readonly (Tenant & { readonly time: number })[], type: InstanceType): readonly Beside[] {
     const most = this.#most.get(type.name) ?? transfersOf(type);
     const sums = new Map<string, number>();
-    for (const { template, part, time } of beside) {
+    for (const { template, part, time, tasks = 1 } of beside) {
       const of = this.#known(template);
       const group = of === undefined ? null : groupOf(of.profile, this.#grouping);
       if (of === undefined || group === null) continue;
-      sums.set(group, (sums.get(group) ?? 0) + time * exposureOf(part, of.moved, most));
+      sums.set(group, (sums.get(group) ?? 0) + tasks * time * exposureOf(part, of.moved, most));
     }
     return [...sums].map(([group, sum]) => ({ group, exposure: Math.log1p(sum) }));
   }
@@ -435,7 +435,7 @@ interface Measured {
 }
 
 const allTheTime = (beside: readonly Tenant[]): readonly (Tenant & { readonly time: number })[] =>
-  beside.map(({ template, part }) => ({ template, part, time: 1 }));
+  beside.map((tenant) => ({ ...tenant, time: 1 }));
 
 const endingOf = (event: AttemptEnded, template: string) => ({
   id: event.attempt.id,

@@ -34,8 +34,10 @@ export function onNewInstances(
     const here = Math.min(tasks, countFits(need, type.capacity));
     if (here === 0) return NO_SLOWDOWN;
     const part = Math.min(1, dominantShare(need, type.capacity));
-    const beside = Array.from({ length: here - 1 }, () => ({ template: key, part }));
-    return belief.againstUsual(key, beside, { type, known: Math.min(1, here * part) });
+    return belief.againstUsual(key, [{ template: key, part, tasks: here - 1 }], {
+      type,
+      known: Math.min(1, here * part),
+    });
   };
   return {
     key: `${key} ${tasks}`,

@@ -7,8 +7,10 @@ import type { AttemptEnded } from '../learner.ts';
 /** A program that runs, or may run, on a machine. */
 export interface Tenant {
   readonly template: string;
-  /** Part of the machine that it has asked for, in (0, 1]. */
+  /** Part of the machine that one of its tasks has asked for, in (0, 1]. */
   readonly part: number;
+  /** Absent: one. */
+  readonly tasks?: number;
 }
 
 /** A neighbour, the part of the attempt's time that it was there, and whether it began after it. */

@@ -121,8 +121,9 @@ const deadlineKey = ({ blind, terms }: AppraisedTask): string => `${blind} ${ter
 
 /** Candidates of a deadline class from the options of its equivalence class. */
 function candidatesOf(options: Options, { runtime: work, terms }: AppraisedTask): Candidate[] {
-  const { places, appraised, rates, slowdown } = options;
+  const { places, appraised, rates, slowdown, safeSlowdown } = options;
   const runtime = slowed(work, slowdown);
+  const longest = safeSlowdown === slowdown ? runtime : slowed(work, safeSlowdown);
   const shares = terms.deadlineInS === null ? options.shares : options.hurriedShares;
   // Tasks that ask for nothing have no share.
   const dearer = options.shares.ofNew > 0 ? shares.ofNew / options.shares.ofNew : 1;
@@ -132,7 +133,7 @@ function candidatesOf(options: Options, { runtime: work, terms }: AppraisedTask)
     const of = appraised[i] as Appraised;
     if (outcome === null || last !== of) {
       const { table, rate } = of;
-      const before = outcomeBefore(of, { runtime, table, terms: { ...terms, ...rates, rate } });
+      const before = outcomeBefore(of, { runtime, longest, table, terms: { ...terms, ...rates, rate } });
       outcome = dearer === 1 ? before : { ...before, costUsd: before.costUsd * dearer };
       last = of;
     }

@@ -29,8 +29,10 @@ export interface Options {
   /** Shares of tasks with a deadline, which start together: none waits for a slot that another one has paid for. */
   readonly hurriedShares: Shares;
   readonly rates: Omit<Rates, 'rate'>;
-  /** Running time there over that where all soft constraints are met. */
+  /** Running time there over that where all soft constraints are met, beside the usual neighbours. */
   readonly slowdown: number;
+  /** The same with one standard deviation of what neighbours do: for lateness. */
+  readonly safeSlowdown: number;
 }
 /** Outcome without a deadline, and its inputs. */
 export interface Appraised extends Unhurried, Pick<Rates, 'rate'> {
@@ -174,7 +176,7 @@ export class EquivalenceClass {
   }
 
   #options(pool: ClassPool): Options {
-    const { priced, places, slowdown } = pool;
+    const { priced, places, slowdown, beside } = pool;
     const shares = this.#requestClass.shares(pool, this.#holding);
     const spot = priced.pool.option === 'spot';
     const price = priced.expectedUsdPerHour(this.#halfway);
@@ -201,7 +203,8 @@ export class EquivalenceClass {
     const { runtimeS, ofNewS } = this.#holding;
     const alone = runtimeS > 0 ? (shares.own * ofNewS) / runtimeS : 0;
     const hurriedShares = { ...shares, ofNew: Math.max(shares.ofNew, alone) };
-    return { places, appraised, shares, hurriedShares, rates, slowdown };
+    const safeSlowdown = slowdown * Math.exp(beside.sd);
+    return { places, appraised, shares, hurriedShares, rates, slowdown, safeSlowdown };
   }
 }
 

@@ -59,16 +59,24 @@ export interface Unhurried {
 export const unhurriedOutcome = (runtime: Distribution, table: CurveTable, t: UndatedTerms): Unhurried =>
   expected(runtime, table, { ...t, safeInS: null });
 
-/** The outcome with a deadline, from the one without: a far deadline changes nothing. */
+/**
+ * The outcome with a deadline, from the one without: a far deadline changes nothing. `longest`: running time for
+ * lateness, where it is uncertain how much neighbours slow the work down.
+ */
 export function outcomeBefore(
   { outcome, safeFromS }: Unhurried,
-  of: { readonly runtime: Distribution; readonly table: CurveTable; readonly terms: Terms },
+  of: {
+    readonly runtime: Distribution;
+    readonly longest?: Distribution;
+    readonly table: CurveTable;
+    readonly terms: Terms;
+  },
 ): Outcome {
-  const { runtime, table, terms } = of;
+  const { runtime, longest = runtime, table, terms } = of;
   const isFree = terms.safeInS === null || terms.safeInS >= safeFromS;
   const tried = isFree ? outcome : expected(runtime, table, terms).outcome;
   if (terms.deadlineInS === null || tried.costUsd === Infinity) return tried;
-  const pLate = lateness(runtime, table, terms);
+  const pLate = lateness(longest, table, terms);
   if (pLate === 0) return tried;
   const { pInterrupted, lostS, durationS, costUsd } = tried;
   return { pInterrupted, pLate, lostS, durationS, costUsd };

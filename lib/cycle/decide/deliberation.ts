@@ -5,6 +5,7 @@ import type { Forecasts } from '../../domain/forecasts.ts';
 import type { Allotment, Placement, Purchase, Release } from '../../domain/plan.ts';
 import type { Snapshot } from '../../domain/snapshot.ts';
 import type { AppraisedMoves, GroupOffers, Stages, Worths } from '../../policy/contracts.ts';
+import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
 import type { Beliefs } from '../../policy/learner.ts';
 import type { DecisionMemory } from '../../policy/memory.ts';
 import type { Lots } from '../money/lots.ts';
@@ -74,4 +75,6 @@ export interface Deliberation {
   readonly shortJobsFirst: boolean;
   /** Rules on where tasks are relative to others; null: no job has any. */
   readonly neighbours: Neighbours | null;
+  /** Who slows whom down, as learned; null: it counts for nothing. */
+  readonly slowdowns: NeighbourBelief | null;
 }

@@ -13,10 +13,12 @@ import {
   type RunningTask,
   type SetAside,
 } from '../../domain/snapshot.ts';
+import { templateOf } from '../../policy/colocation/together.ts';
 import type { Deliberation } from '../decide/deliberation.ts';
 import { copiesAskedFor, copiesOf, standsForTask } from './copies.ts';
 import { expectedStarts } from './expected-start.ts';
 import { movesByJob, movesSeen } from './moves.ts';
+import { slowedText } from './slowed.ts';
 
 import { headline, diskHeadline, whatEndsWait, whatWouldChange } from './headlines.ts';
 
@@ -226,7 +228,13 @@ function pendingTasks(job: Job, stage: string | null): number {
 }
 
 function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['running'], index: Index): Placed[] {
-  type Count = { readonly stage: string; readonly view: InstanceView; tasks: number; arrived: number };
+  type Count = {
+    readonly stage: string;
+    readonly template: string;
+    readonly view: InstanceView;
+    tasks: number;
+    arrived: number;
+  };
   type Counts = Map<InstanceId, Count>;
   const counts = new Map<string, Counts>();
   const inOrder: Count[] = [];
@@ -242,12 +250,14 @@ function runningPlaces(d: Deliberation, running: Deliberation['snapshot']['runni
     }
     const view = d.snapshot.instances.get(attempt.instance);
     if (view === undefined) continue;
-    const first = { stage: stage.name, view, tasks: 1, arrived };
+    const job = d.snapshot.jobs.get(attempt.job);
+    const template = job === undefined ? '' : templateOf(job, stage);
+    const first = { stage: stage.name, template, view, tasks: 1, arrived };
     there.set(attempt.instance, first);
     inOrder.push(first);
   }
-  return inOrder.map(({ stage, view, tasks, arrived }) => {
-    const why = `${whyThere(d, view, index)}${arrivedText(arrived, tasks)}`;
+  return inOrder.map(({ stage, template, view, tasks, arrived }) => {
+    const why = `${whyThere(d, view, index)}${arrivedText(arrived, tasks)}${slowedText(d, template, view)}`;
     return { stage, tasks, pool: view.pool.id, why };
   });
 }

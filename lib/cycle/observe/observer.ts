@@ -21,6 +21,8 @@ import type { Learners } from '../../policy/learners.ts';
 import type { Fleet } from '../../ports/fleet.ts';
 import type { Market } from '../../ports/market.ts';
 import type { Store } from '../../ports/store.ts';
+import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { SlowedAttempts } from './slowed.ts';
 import { Teaching } from '../learn/teaching.ts';
 import { countSettled } from './breaker.ts';
 import { needsOf } from '../replicas/service-plans.ts';
@@ -102,7 +104,12 @@ export class Observer {
     releaseAll(state, this.#parts.clock.now());
     this.#disk?.tell(state, this.#parts.clock.now());
     const teaching = new Teaching(learners);
-    for (const end of observed.ends) teaching.tell(end);
+    const slowed = new SlowedAttempts(learners.of(neighbourLearner));
+    for (const end of observed.ends) {
+      slowed.add(end);
+      teaching.tell(end);
+    }
+    slowed.note(state);
     const unsettled = new Set<InstanceId>(observed.ended);
     for (const id of state.endedInstances) if (state.instances.get(id)?.costUsd === null) unsettled.add(id);
     for (const id of unsettled) await this.#settle(state, id, teaching);

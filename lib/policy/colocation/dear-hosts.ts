@@ -11,7 +11,8 @@ import { quantileToDo } from '../../domain/work-to-do.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../contracts.ts';
 import { leftOfEach } from '../left-of.ts';
-import { neighbourLearner, type NeighbourBelief } from './neighbour-learner.ts';
+import type { NeighbourBelief } from './neighbour-belief.ts';
+import { neighbourLearner } from './neighbour-learner.ts';
 import { templateOf, type Tenant } from './together.ts';
 
 /** Tasks of one template on a host. */
@@ -30,6 +31,8 @@ interface Waiting {
   readonly usd: number;
 }
 
+type Allowed = TaskToPlace['allowed'];
+
 const HOUR_S = 3600;
 
 /**
@@ -43,13 +46,13 @@ export function offDearHosts(tasks: readonly TaskToPlace[], context: DecisionCon
   if (!belief.tellsAny()) return tasks;
   const costs = new Costs(belief, context);
   const groups = new Map(context.snapshot.groups.map((g) => [g.id, g]));
-  const known = new Map<string, Map<TaskToPlace['allowed'], TaskToPlace['allowed']>>();
+  const known = new Map<string, Map<Allowed, Allowed>>();
   return tasks.map((task) => {
     const group = groups.get(task.group);
     if (group === undefined || task.gang !== null) return task;
     // Tasks that share a function go on sharing one: a packer asks once for all of them.
     let ofGroup = known.get(task.group);
-    if (ofGroup === undefined) known.set(task.group, (ofGroup = new Map()));
+    if (ofGroup === undefined) known.set(task.group, (ofGroup = new Map<Allowed, Allowed>()));
     let allowed = ofGroup.get(task.allowed);
     if (allowed === undefined) {
       const before = task.allowed;

@@ -7,6 +7,7 @@ import { raw } from '../../kernel/units.ts';
 import { TRANSFERS, type Load, type MostTransfers, type Transfer } from '../../domain/load.ts';
 import type { InstanceType } from '../../domain/pool.ts';
 import { transfersOf } from '../../market/transfers.ts';
+import type { NeighbourBelief, Place, TemplateView } from './neighbour-belief.ts';
 import type { AttemptEnded, InstanceEnded, Learner, LearnerTerms, LearningEvent } from '../learner.ts';
 import { exposureOf, movedAfter, movedBy, type Moved } from './exposure.ts';
 import { goodness } from './goodness.ts';
@@ -35,7 +36,7 @@ import {
   type Slowdown,
   type Usual,
 } from './slowdowns.ts';
-import { Endings, partOf, stillThere, templateOf, type Tenant, type Together } from './together.ts';
+import { Endings, partOf, stillThere, templateOf, type Ending, type Tenant, type Together } from './together.ts';
 
 const PREFIX = 'neighbours/';
 const GROUPS = 'groups';
@@ -56,6 +57,8 @@ const REGROUP_AT = 1.25;
 const REGROUP_EVERY = 500;
 /** Bytes per second from which on they tell of a program's pace. */
 const LEAST_MOVED = 1e6;
+/** Least factor for which a neighbour is blamed. */
+const LEAST_BLAMED = 1.3;
 
 /** A template that was measured. */
 interface Template {
@@ -67,43 +70,6 @@ interface Template {
   usual: Usual | null;
   /** The same of the seconds that it takes to move a byte. */
   pace: Usual | null;
-}
-
-export interface TemplateView {
-  readonly template: string;
-  readonly group: string | null;
-  readonly profile: Profile;
-  readonly count: number;
-}
-
-export interface NeighbourBelief {
-  readonly groups: readonly Group[];
-  readonly templates: () => readonly TemplateView[];
-  /** Group of a template; if it was never measured, that of the last one with its program. Null: none is like it. */
-  readonly groupOf: (template: string) => string | null;
-  /** Chances of each to be the next beside a running one. Keys are groups, or templates (`single`). Sum 1. */
-  readonly chances: (running: string, all: readonly string[], single?: boolean) => readonly number[];
-  readonly preference: (running: string, next: string) => number;
-  /** Measurements of what ran beside a group. */
-  readonly count: (running: string) => number;
-  /** How much longer it runs beside them than alone. 1 where nothing is known. O(beside). */
-  readonly slowdown: (template: string, beside: readonly Tenant[], type: InstanceType) => Slowdown;
-  /**
-   * The same over its attempts so far, whose running times hold the slow-downs that they had: for forecasts that follow
-   * from these. `known` is the part of the machine whose tenants are known; the rest is taken to be as usual.
-   */
-  readonly againstUsual: (template: string, beside: readonly Tenant[], of: Place) => Slowdown;
-  /** False: it is not known to be slowed down by anyone. O(groups). */
-  readonly tells: (template: string) => boolean;
-  readonly tellsAny: () => boolean;
-  /** Theta of a pair of groups (slowdowns.ts); null: never measured. */
-  readonly pair: (group: string, beside: string) => Normal | null;
-}
-
-export interface Place {
-  readonly type: InstanceType;
-  /** In [0, 1]. */
-  readonly known: number;
 }
 
 /** O(neighbours x (groups + MOST_SINGLE)) for an attempt, and a clustering now and then. */
@@ -154,6 +120,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
           ?.values()
           .some((theta) => surelyOf(theta) > 0) ?? false,
       tellsAny: () => this.#pairs.values().some((pairs) => pairs.values().some((theta) => surelyOf(theta) > 0)),
+      ranLonger: (end) => this.#ranLonger(end),
       pair: (group, beside) => this.#pairs.get(group)?.get(beside) ?? null,
     });
   }
@@ -171,19 +138,12 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const key = templateOf(job, stage);
     if (usage?.own !== undefined) this.#profile(key, profileOf(usage.own, event), usage.own);
     const ending = endingOf(event, key);
-    const there = stillThere(event);
-    if (usage?.machine !== undefined) this.#rate(key, usage.machine, there);
-    const beside = [...there, ...this.#endings.during(event.attempt.instance, ending)];
-    if (usage?.machine !== undefined) this.#noteMost(event.pool.type.name, usage.machine.most);
-    const exposures = this.#exposures(beside, event.pool.type);
-    // Rates tell more than running times: the tasks of one job differ in length, and so do its runs.
-    const bytesPerS = usage?.own === undefined ? 0 : movedBy(usage.own);
-    if (bytesPerS >= LEAST_MOVED) {
-      this.#time(key, 'pace', { logS: -Math.log(bytesPerS), beside: exposures, alike: 1 });
+    if (usage?.machine !== undefined) {
+      this.#noteMost(event.pool.type.name, usage.machine.most);
+      this.#rate(key, usage.machine, stillThere(event));
     }
-    if (event.runtimeS !== null) {
-      this.#time(key, 'usual', { logS: Math.log(raw(event.runtimeS)), beside: exposures, alike: stage.tasks });
-    }
+    const beside = this.#exposures(this.#besideAll(event, ending), event.pool.type);
+    for (const [by, run] of runsOf(event, beside)) this.#time(key, by, run);
     this.#remember(event.attempt.instance, ending);
     if (this.#templates.has(key)) this.#changed(`t/${key}`);
   }
@@ -200,7 +160,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#changed(`m/${type}`);
   }
 
-  #remember(instance: string, ending: ReturnType<typeof endingOf>): void {
+  #remember(instance: string, ending: Ending): void {
     const forgotten = this.#endings.add(instance, ending);
     if (forgotten !== null) this.#changed(`i/${forgotten}`);
     this.#changed(`i/${instance}`);
@@ -303,6 +263,31 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     for (const [other, theta] of after.pairs) known.set(other, theta);
     this.#pairs.set(group, known);
     this.#changed(`g/${group}`);
+  }
+
+  /** Those that are still there, and those that ended meanwhile. */
+  #besideAll(event: AttemptEnded, ending: Ending): readonly Together[] {
+    return [...stillThere(event), ...this.#endings.during(event.attempt.instance, ending)];
+  }
+
+  #ranLonger(event: AttemptEnded): { readonly factor: number; readonly beside: string } | null {
+    const key = templateOf(event.job, event.stage);
+    const template = this.#templates.get(key);
+    const pairs = this.#pairsOf(key);
+    if (event.attempt.startedMs === null || template === undefined || pairs === undefined) return null;
+    const { type } = event.pool;
+    const all = this.#besideAll(event, endingOf(event, key));
+    const beside = this.#exposures(all, type);
+    if (slowdownBetween(beside, pairs).factor < LEAST_BLAMED) return null;
+    const [[by, run] = [null, null]] = runsOf(event, beside);
+    const usual = by === null ? null : template[by];
+    if (usual === null || run === null) return null;
+    const more = slowdownBetween(exposuresOf(usual), pairs);
+    const factor = Math.exp(run.logS - usual.mean) * more.factor;
+    if (factor < LEAST_BLAMED) return null;
+    const blame = (of: Together): number => slowdownBetween(this.#exposures([of], type), pairs).factor;
+    const [worst] = all.toSorted((a, b) => blame(b) - blame(a));
+    return worst === undefined ? null : { factor, beside: worst.template };
   }
 
   #pairsOf(template: string): ReadonlyMap<string, Normal> | undefined {
@@ -434,10 +419,22 @@ interface Measured {
   readonly most: MostTransfers;
 }
 
+/** Measurements of how long a run took, the one that tells most first. */
+function* runsOf(event: AttemptEnded, beside: readonly Beside[]): Generator<readonly ['pace' | 'usual', Run]> {
+  const { usage, runtimeS, stage } = event;
+  const bytesPerS = usage?.own === undefined ? 0 : movedBy(usage.own);
+  // Rates tell more than running times: the tasks of one job differ in length, and so do its runs.
+  if (bytesPerS >= LEAST_MOVED) yield ['pace', { logS: -Math.log(bytesPerS), beside, alike: 1 }];
+  if (runtimeS !== null) yield ['usual', { logS: Math.log(raw(runtimeS)), beside, alike: stage.tasks }];
+}
+
+const exposuresOf = ({ exposures }: Usual): readonly Beside[] =>
+  Object.entries(exposures).map(([group, exposure]) => ({ group, exposure }));
+
 const allTheTime = (beside: readonly Tenant[]): readonly (Tenant & { readonly time: number })[] =>
   beside.map((tenant) => ({ ...tenant, time: 1 }));
 
-const endingOf = (event: AttemptEnded, template: string) => ({
+const endingOf = (event: AttemptEnded, template: string): Ending => ({
   id: event.attempt.id,
   template,
   part: partOf(event.attempt, event),

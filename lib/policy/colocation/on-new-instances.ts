@@ -3,7 +3,7 @@ import type { Job } from '../../domain/job.ts';
 import type { InstanceType } from '../../domain/pool.ts';
 import { countFits, dominantShare } from '../../domain/resources.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
-import type { NeighbourBelief } from './neighbour-learner.ts';
+import type { NeighbourBelief } from './neighbour-belief.ts';
 import { NO_SLOWDOWN, type Slowdown } from './slowdowns.ts';
 import { templateOf } from './together.ts';
 

@@ -1,4 +1,4 @@
-/** Who was on an instance beside an attempt, and for how much of its time: those that still run, and those that ended. */
+/** Who was on an instance beside an attempt, and for how much of its time. */
 import { raw, secondsBetween } from '../../kernel/units.ts';
 import type { Attempt, Job, StageSpec } from '../../domain/job.ts';
 import { dominantShare } from '../../domain/resources.ts';

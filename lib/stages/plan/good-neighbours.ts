@@ -10,7 +10,8 @@ import { compareText } from '../../kernel/compare.ts';
 import type { Job } from '../../domain/job.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
-import { neighbourLearner, type NeighbourBelief } from '../../policy/colocation/neighbour-learner.ts';
+import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
+import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
 import { templateOf } from '../../policy/colocation/together.ts';
 import type { JobRank } from './job-order.ts';
 

@@ -12,7 +12,8 @@ import { highsSolver } from '../../../lib/drivers/solver/highs-solver.ts';
 import { SERVICE_LABEL } from '../../../lib/domain/service.ts';
 import { groupId, jobId, planId } from '../../../lib/kernel/ids.ts';
 import { hash32 } from '../../../lib/kernel/random.ts';
-import { seconds } from '../../../lib/kernel/units.ts';
+import { raw, seconds } from '../../../lib/kernel/units.ts';
+import type { NeighbourBelief } from '../../../lib/policy/colocation/neighbour-belief.ts';
 import { neighbourLearner } from '../../../lib/policy/colocation/neighbour-learner.ts';
 import type { PlanInput } from '../../../lib/policy/contracts.ts';
 import { settingsUnder } from '../../../lib/policy/preset-chain.ts';
@@ -77,11 +78,32 @@ const taught = (input: PlanInput): PlanInput => {
       const sum = weights.reduce((a, b) => a + b, 0);
       return weights.map((w) => w / sum);
     },
+    tells: () => false,
+    tellsAny: () => false,
   };
-  const beliefs = {
+  return believing(inJobs(input), belief);
+};
+const believing = (input: PlanInput, belief: Partial<NeighbourBelief>): PlanInput => ({
+  ...input,
+  beliefs: {
     of: (learner: unknown) => (learner === neighbourLearner ? belief : input.beliefs.of(learner as never)),
-  } as PlanInput['beliefs'];
-  return { ...inJobs(input), beliefs };
+  } as PlanInput['beliefs'],
+});
+/** Everything takes twice as long on large instances, and beside anybody. */
+const slowedBeside = (input: PlanInput): PlanInput => {
+  const { jobs, groups } = input.snapshot;
+  const waiting = groups.map((g) => job({ id: g.job, spec: spec({ name: g.job, stages: [g.stage] }) }));
+  const all = new Map([...jobs, ...waiting.map((j) => [j.id, j] as const)]);
+  return believing(
+    { ...input, snapshot: { ...input.snapshot, jobs: all } },
+    {
+      tells: () => true,
+      tellsAny: () => true,
+      slowdown: (_, beside) => ({ factor: beside.length > 0 ? 2 : 1, sd: 0 }),
+      againstUsual: (_, __, { type }) => ({ factor: raw(type.capacity.cpu) > 4000 ? 2 : 1, sd: 0 }),
+      ranLonger: () => null,
+    },
+  );
 };
 /** And all of it is late. */
 const slowTasks = (input: PlanInput): PlanInput => withRuntime(inJobs(input), 1);
@@ -158,6 +180,7 @@ const OF_PRESETS: Readonly<Record<string, Reader>> = {
     beside: { fairShares: 'owner' },
   },
   shortJobsFirst: { values: [false, true], shape: { supply: 0.3, instances: 8 } },
+  neighbours: { values: [true, false], world: slowedBeside },
   copyRule: {
     values: ['mantri', 'none'],
     shape: { groups: 2, tasksPerGroup: 1, instances: 12 },

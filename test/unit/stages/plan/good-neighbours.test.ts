@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
 import { jobId } from '../../../../lib/kernel/ids.ts';
 import { minus, plus, seconds } from '../../../../lib/kernel/units.ts';
-import type { NeighbourBelief } from '../../../../lib/policy/colocation/neighbour-learner.ts';
+import type { NeighbourBelief } from '../../../../lib/policy/colocation/neighbour-belief.ts';
 import type { PlanInput } from '../../../../lib/policy/contracts.ts';
 import { goodNeighboursFirst, neighbourSettings } from '../../../../lib/stages/plan/good-neighbours.ts';
 import { job, spec } from '../../../support/builders.ts';

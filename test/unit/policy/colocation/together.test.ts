@@ -1,0 +1,44 @@
+import { describe, expect, it } from '@jest/globals';
+import { Endings, type Ending } from '../../../../lib/policy/colocation/together.ts';
+
+const ending = (id: string, startedMs: number, endedMs: number): Ending => ({
+  id,
+  template: `t/${id}`,
+  part: 0.25,
+  startedMs,
+  endedMs,
+});
+
+describe('neighbours that ended meanwhile', () => {
+  it('count for the part of the time that they were there', () => {
+    const endings = new Endings();
+    endings.add('i', ending('before', 0, 100));
+    endings.add('i', ending('early', 50, 150));
+    endings.add('i', ending('inside', 120, 170));
+    endings.add('elsewhere', ending('other', 100, 190));
+    const found = endings.during('i', { id: 'me', startedMs: 100, endedMs: 200 });
+    expect(found).toEqual([
+      { template: 't/early', part: 0.25, time: 0.5, isLater: false },
+      { template: 't/inside', part: 0.25, time: 0.5, isLater: true },
+    ]);
+  });
+
+  it('are not those that end with it, which are told with it', () => {
+    const endings = new Endings();
+    endings.add('i', ending('twin', 100, 200));
+    endings.add('i', ending('me', 100, 150));
+    expect(endings.during('i', { id: 'me', startedMs: 100, endedMs: 200 })).toEqual([]);
+  });
+
+  it('are the last 32 of an instance, of the last 10,000 instances', () => {
+    const endings = new Endings();
+    for (let n = 0; n < 40; n++) endings.add('i', ending(`e${n}`, 0, n));
+    expect(endings.of('i')).toHaveLength(32);
+    expect(endings.of('i')[0]?.id).toBe('e8');
+    let forgotten: string | null = null;
+    for (let n = 0; n < 10_000; n++) forgotten = endings.add(`i${n}`, ending('e', 0, 1)) ?? forgotten;
+    expect(forgotten).toBe('i');
+    expect(endings.forget('i')).toBe(false);
+    expect(endings.forget('i1')).toBe(true);
+  });
+});

@@ -1,6 +1,6 @@
 /** Ends of attempts that teach who shares a machine well. */
 import type { Attempt, Job, Usage } from '../../lib/domain/job.ts';
-import { NO_LOAD, type Load } from '../../lib/domain/load.ts';
+import { NO_LOAD, timesLoad, type Load } from '../../lib/domain/load.ts';
 import { attemptId, jobId } from '../../lib/kernel/ids.ts';
 import { epochMs, mib, seconds } from '../../lib/kernel/units.ts';
 import { neighbourLearner } from '../../lib/policy/colocation/neighbour-learner.ts';
@@ -8,7 +8,8 @@ import type { AttemptEnded } from '../../lib/policy/learner.ts';
 import { attempt, job, spec } from './builders.ts';
 import { pool, resources, stage } from './decision-world.ts';
 
-const MOST = { diskRead: 100, diskWritten: 100, netReceived: 10, netSent: 10 };
+const MB = 1e6;
+const MOST = { diskRead: 100 * MB, diskWritten: 100 * MB, netReceived: 10 * MB, netSent: 10 * MB };
 const POOL = pool({ vcpus: 4, gib: 16 });
 export const TYPE = POOL.type;
 const MAIN = stage({ name: 'main', resources: resources(2, 8) });
@@ -18,7 +19,7 @@ const jobOf = (program: string): Job =>
 
 const LOADS: Readonly<Record<string, Partial<Load>>> = {
   cruncher: { cpu: 0.95 },
-  reader: { cpu: 0.2, diskRead: 80, ioWait: 0.5 },
+  reader: { cpu: 0.2, diskRead: 80 * MB, ioWait: 0.5 },
 };
 const loadOf = (program: string): Load => ({ ...NO_LOAD, ...LOADS[program] });
 
@@ -26,7 +27,12 @@ const loadOf = (program: string): Load => ({ ...NO_LOAD, ...LOADS[program] });
 export function ended(
   program: string,
   beside: readonly string[],
-  over: { readonly runtimeS?: number; readonly machine?: Load } = {},
+  over: {
+    readonly runtimeS?: number;
+    readonly machine?: Load;
+    /** Times slower than alone: it moves so much less per second. */
+    readonly slowed?: number;
+  } = {},
 ) {
   const ran = (name: string, startedS: number): Attempt =>
     attempt({
@@ -38,7 +44,7 @@ export function ended(
   const usage: Usage = {
     maxRss: mib(4096),
     cpuS: seconds(50),
-    own: loadOf(program),
+    own: timesLoad(loadOf(program), 1 / (over.slowed ?? 1)),
     machine: { load: over.machine ?? loadOf(program), most: MOST },
   };
   return {
@@ -60,12 +66,12 @@ export const template = (program: string): string => `ana/${program}/${program}/
 /** A world in which readers disturb one another, and nobody else. */
 export function taughtNeighbours() {
   const learner = neighbourLearner({ isKept: true });
-  const good: Load = { ...NO_LOAD, cpu: 0.9, diskRead: 60, ioWait: 0.1 };
-  const bad: Load = { ...NO_LOAD, cpu: 0.2, diskRead: 100, ioWait: 0.7 };
+  const good: Load = { ...NO_LOAD, cpu: 0.9, diskRead: 60 * MB, ioWait: 0.1 };
+  const bad: Load = { ...NO_LOAD, cpu: 0.2, diskRead: 100 * MB, ioWait: 0.7 };
   for (let n = 0; n < 40; n++) {
     learner.observe(ended('cruncher', ['reader'], { machine: good }));
     learner.observe(ended('reader', ['cruncher'], { machine: good }));
-    learner.observe(ended('reader', ['reader'], { machine: bad, runtimeS: 150 }));
+    learner.observe(ended('reader', ['reader'], { machine: bad, runtimeS: 150, slowed: 1.5 }));
     learner.observe(ended('reader', [], { runtimeS: 100 }));
   }
   return learner;

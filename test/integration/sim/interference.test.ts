@@ -1,9 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Interference } from '../../../lib/drivers/sim/interference/interference.ts';
-import { NO_LOAD } from '../../../lib/domain/load.ts';
+import { schedulerConfig } from '../../../lib/domain/config.ts';
+import { NO_LOAD, type Transfers } from '../../../lib/domain/load.ts';
+import type { TaskLoad } from '../../../lib/drivers/sim/interference/contention.ts';
+import { byContention, type Interference } from '../../../lib/drivers/sim/interference/interference.ts';
 import { replayMarket } from '../../../lib/drivers/local/market/replay.ts';
-import { raw, seconds, type EpochMs, type Seconds } from '../../../lib/kernel/units.ts';
+import { plus, raw, seconds, type EpochMs, type Seconds } from '../../../lib/kernel/units.ts';
 import type { LearningEvent } from '../../../lib/policy/learner.ts';
+import { defaultMarket } from '../../../lib/market/default-market.ts';
+import type { WorkloadJob } from '../../../lib/workload/workload.ts';
 import { calmTrace } from '../../support/mixed-workload.ts';
 import { resources } from '../../support/builders.ts';
 import { simulated, simulatedJob } from '../../support/simulated.ts';
@@ -78,5 +82,75 @@ describe('simulated interference', () => {
     const times = all.map(took);
     expect(new Set(times.map((s) => Math.round(s))).size).toBe(1);
     expect(times[0]).toBeCloseTo(600 / ((0.5 + 0.5 + 1) / 3), 0);
+  });
+});
+
+const MB = 1e6;
+const moving = (diskRead: number): Transfers => ({ diskRead, diskWritten: 0, netReceived: 0, netSent: 0 });
+const READER: TaskLoad = {
+  vcpus: 0.2,
+  transfers: moving(80 * MB),
+  memory: 0,
+  bound: { cpu: 0.1, disk: 0.85, net: 0, memory: 0 },
+};
+const CRUNCHER: TaskLoad = {
+  vcpus: 1,
+  transfers: moving(0),
+  memory: 0,
+  bound: { cpu: 0.9, disk: 0, net: 0, memory: 0 },
+};
+/** One disk of 100 MB/s, however large the machine. */
+const oneDisk = byContention(
+  ({ command }) => (command[0] === 'reader' ? READER : CRUNCHER),
+  ({ capacity }) => ({
+    vcpus: raw(capacity.cpu) / 1000,
+    most: { diskRead: 100 * MB, diskWritten: 100 * MB, netReceived: 100 * MB, netSent: 100 * MB },
+    seek: 0,
+  }),
+);
+
+/** Readers and crunchers by turns, a job of some tasks every five minutes. */
+const mixed = (jobs: number): readonly WorkloadJob[] =>
+  Array.from({ length: jobs }, (_, n) => {
+    const program = n % 2 === 0 ? 'reader' : 'cruncher';
+    const runtimesS = Array.from({ length: 1 + (n % 3) }, (__, i) => 600 + 10 * i);
+    const job = simulatedJob(`${program}-${n}`, 300 * n, runtimesS, {
+      stage: { command: [program], resources: resources(1), expectedRuntimeS: null },
+    });
+    return { ...job, spec: { ...job.spec, name: program } };
+  });
+
+describe('a day of mixed work', () => {
+  const trace = defaultMarket(3);
+  const day = (neighbours: boolean) =>
+    simulated(mixed(60), {
+      trace,
+      market: (now) => replayMarket(trace, now),
+      fromMs: plus(trace.startMs, seconds(86_400)),
+      toMs: plus(trace.startMs, seconds(3 * 86_400)),
+      interference: oneDisk,
+      config: schedulerConfig.parse({ neighbours }),
+    });
+
+  it('tells of noisy neighbours, once it has learned who they are', async () => {
+    const { events, ended } = await day(true);
+    expect(ended).toBe('done');
+    const noisy = events.filter((e) => e.type === 'noisy-neighbour');
+    expect(noisy.length).toBeGreaterThan(0);
+    // At most one for each task of a reader.
+    expect(noisy.length).toBeLessThanOrEqual(60);
+    for (const { text, data, job } of noisy) {
+      expect(job).not.toBeNull();
+      expect(text).toMatch(/^(main\[\d+\]|\d+ tasks of main) ran (up to )?\d\.\dx longer beside .*\/reader\//);
+      expect(data['factor']).toBeGreaterThanOrEqual(1.3);
+    }
+  });
+
+  it('costs no more, and keeps readers apart', async () => {
+    const [aware, unaware] = [await day(true), await day(false)];
+    const noisy = (of: typeof aware): number => of.events.filter((e) => e.type === 'noisy-neighbour').length;
+    expect(noisy(aware)).toBeLessThan(noisy(unaware));
+    const billed = ({ collected }: typeof aware): number => Object.values(collected.usd).reduce((a, b) => a + b, 0);
+    expect(billed(aware)).toBeLessThan(billed(unaware));
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { neighbourLearner } from '../../../../lib/policy/colocation/neighbour-learner.ts';
+import { pool } from '../../../support/decision-world.ts';
 import { ended, taughtNeighbours as taught, template, TYPE } from '../../../support/neighbours.ts';
 
 describe('what neighbours teach', () => {
@@ -81,5 +82,57 @@ describe('what neighbours teach', () => {
     expect(rows.filter((kind) => kind === 't')).toHaveLength(2000);
     expect(rows.filter((kind) => kind === 's').length).toBeLessThanOrEqual(64);
     expect(learner.belief().groups.length).toBeLessThanOrEqual(20);
+  });
+});
+
+describe('slow-downs against what is usual', () => {
+  const beside = (program: string, tasks: number) => [{ template: template(program), part: 0.25, tasks }];
+
+  it('are below 1 where there are fewer neighbours than usual, and above where there are more', () => {
+    const belief = taught().belief();
+    const factor = (tasks: number) =>
+      belief.againstUsual(template('reader'), beside('reader', tasks), { type: TYPE, known: 1 }).factor;
+    expect(factor(0)).toBeLessThan(0.95);
+    expect(factor(3)).toBeGreaterThan(1.05);
+    expect(factor(3)).toBeGreaterThan(factor(1));
+  });
+
+  it('take what is not known of a place as usual', () => {
+    const belief = taught().belief();
+    const nothing = belief.againstUsual(template('reader'), [], { type: TYPE, known: 0 });
+    expect(nothing).toEqual({ factor: 1, sd: 0 });
+  });
+
+  it('grow with what neighbours take of a smaller machine', () => {
+    const belief = taught().belief();
+    const of = (vcpus: number) =>
+      belief.slowdown(template('reader'), beside('reader', 2), pool({ vcpus, gib: 16, type: `m5.of${vcpus}` }).type);
+    expect(of(64).factor).toBeLessThanOrEqual(of(2).factor);
+  });
+
+  it('are nobody’s for programs that do not slow down', () => {
+    const belief = taught().belief();
+    expect(belief.tells(template('reader'))).toBe(true);
+    expect(belief.tells(template('cruncher'))).toBe(false);
+    expect(belief.tellsAny()).toBe(true);
+    expect(neighbourLearner({ isKept: true }).belief().tellsAny()).toBe(false);
+  });
+});
+
+describe('noisy neighbours', () => {
+  it('are named where an attempt ran longer beside them', () => {
+    const belief = taught().belief();
+    const longer = belief.ranLonger(ended('reader', ['reader', 'cruncher'], { runtimeS: 160, slowed: 1.6 }));
+    expect(longer?.beside).toBe(template('reader'));
+    expect(longer?.factor).toBeGreaterThan(1.4);
+    expect(longer?.factor).toBeLessThan(1.8);
+  });
+
+  it('are not blamed for what nobody is known for, nor where it did not run longer', () => {
+    const belief = taught().belief();
+    expect(belief.ranLonger(ended('cruncher', ['reader'], { runtimeS: 160 }))).toBeNull();
+    expect(belief.ranLonger(ended('reader', ['reader'], { runtimeS: 100 }))).toBeNull();
+    expect(belief.ranLonger(ended('reader', [], { runtimeS: 160, slowed: 1.6 }))).toBeNull();
+    expect(belief.ranLonger(ended('unheard-of', ['reader'], { runtimeS: 160 }))).toBeNull();
   });
 });

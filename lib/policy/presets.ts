@@ -118,6 +118,19 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     plan: 'fifo',
     place: 'first-fit',
   },
+  'resource-aware': {
+    about: 'jobs in the order of submission, on the instance whose free resources are most like what a task asks for',
+    source: 'baseline: placement by requests alone',
+    extends: 'fifo',
+    place: 'dot-product',
+  },
+  eva: {
+    about: 'instances for tasks that are worth their price together, less what they lose beside one another; no moves',
+    source: 'throughput-aware packing of Eva (EuroSys 2025), without its migrations',
+    extends: 'stratus-no-clearing',
+    place: 'throughput-aware',
+    scale: 'throughput-aware',
+  },
   'round-robin': {
     about: 'jobs in the order of submission, one instance after the other',
     source: 'baseline: Mary, Hugo and Hugo*, section 4.2.3',

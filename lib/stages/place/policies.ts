@@ -8,6 +8,7 @@ import { offDearHosts } from '../../policy/colocation/dear-hosts.ts';
 import { LEAVING, staying } from '../../policy/leaving.ts';
 import { atRandom, roundRobin } from './spread.ts';
 import { balancedPack, stratusPack } from './stratus.ts';
+import { throughputAware } from './throughput-aware.ts';
 
 /** Placement of tasks on instances. */
 export const PLACE = [
@@ -90,6 +91,16 @@ export const PLACE = [
       source: 'Stratus, section 3.4.2 (on-line vector bin packing)',
     },
     dotProduct,
+  ),
+  policy(
+    'place',
+    {
+      name: 'throughput-aware',
+      about: 'where a task adds most to what the tasks of an instance are worth, less what neighbours lose',
+      source: 'Eva (EuroSys 2025)',
+      learners: ['neighbours'],
+    },
+    throughputAware,
   ),
   policy(
     'place',

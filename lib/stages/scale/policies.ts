@@ -12,6 +12,7 @@ import { releaseIdle } from './release.ts';
 import { stratusScaler } from './stratus.ts';
 import { stratusTributary } from './stratus-tributary.ts';
 import { supercloud } from './supercloud.ts';
+import { throughputAware } from './throughput-aware.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
 
@@ -71,6 +72,17 @@ export const SCALE = [
       asks: AT_ON_DEMAND,
     },
     scaling(stratusScaler({ mostTasks: Infinity }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'throughput-aware',
+      about: 'instances whose tasks are worth their price together, less what neighbours lose; the dearest first',
+      source: 'Eva (EuroSys 2025), algorithm 1',
+      learners: ['neighbours'],
+      asks: AT_ON_DEMAND,
+    },
+    scaling(throughputAware, releaseIdle),
   ),
   policy(
     'scale',

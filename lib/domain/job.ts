@@ -361,8 +361,13 @@ export interface Attempt extends TaskRef {
   readonly reason: string | null;
   /** Work that earlier attempts of this task saved in the checkpoint. */
   readonly resumedFromS: Seconds;
-  /** Its running time over the work that it does, from soft constraints that its pool does not meet. Absent: 1. */
+  /**
+   * Its expected running time over the work that it does: from soft constraints that its pool does not meet, and from
+   * its neighbours (`beside`). Absent: 1.
+   */
   readonly slowdown?: number;
+  /** The part of `slowdown` that its neighbours bear, against the usual ones, as known at its start. Absent: 1. */
+  readonly beside?: number;
   /** Running time of this attempt saved by its last checkpoint (all of it on success). */
   readonly keptS: Seconds;
   readonly usage: Usage | null;

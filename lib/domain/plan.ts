@@ -216,8 +216,10 @@ export type Effect =
       readonly reason: string;
       /** Absent: original. A copy of a task that does not run becomes its original. */
       readonly role?: AttemptRole;
-      /** Of its soft constraints on that instance's pool (`slowdownOn`). Absent: 1. */
+      /** Of its soft constraints on that instance's pool (`slowdownOn`), times `beside`. Absent: 1. */
       readonly slowdown?: number;
+      /** Of its neighbours there. Absent: 1. */
+      readonly beside?: number;
     }
   | {
       readonly kind: 'stop';

@@ -39,6 +39,8 @@ export interface AttemptEnded {
   readonly neighbours: readonly { readonly attempt: Attempt; readonly job: Job }[];
   /** Null where the driver does not measure it. */
   readonly usage: Usage | null;
+  /** Its running time over that beside the usual neighbours, as far as these are known to matter. Absent: 1. */
+  readonly slowed?: number;
 }
 
 /** An instance ended and its bill is known. */

@@ -206,6 +206,7 @@ function beginAttempt(state: WorkingState, effect: Extract<Effect, { kind: 'star
     ...arrival,
     resumedFromS: isCopy ? ZERO_S : task.keptS,
     ...(effect.slowdown === undefined ? {} : { slowdown: effect.slowdown }),
+    ...(effect.beside === undefined ? {} : { beside: effect.beside }),
     keptS: ZERO_S,
     usage: null,
   };

@@ -1,7 +1,7 @@
 /** Effects of a plan, each with its key. */
 import { invariant } from '../../kernel/errors.ts';
 import { effectKey, instanceOf, type GroupId, type InstanceId, type JobId } from '../../kernel/ids.ts';
-import { stageKey, type TaskRef } from '../../domain/job.ts';
+import { stageKey, type StageSpec, type TaskRef } from '../../domain/job.ts';
 import type { Allotment, Effect, Placement, Purchase, Release } from '../../domain/plan.ts';
 import { memberOf, type PendingGroup, type Snapshot } from '../../domain/snapshot.ts';
 import type { Lots } from '../money/lots.ts';
@@ -13,11 +13,12 @@ import type { DecideInput } from './deliberation.ts';
 import { forecastAtPurchase } from './forecast-at-purchase.ts';
 import { slowdownKey } from '../../domain/slowdown.ts';
 import { randomOrder, taskAt, type TaskOrder } from '../../domain/task-order.ts';
+import { pacesBeside } from './paces.ts';
 import type { Stop } from './stops.ts';
 import { allocationKey, launchKey } from '../../domain/launch-keys.ts';
 
 export function effectsOf<S>(
-  input: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts'>,
+  input: Pick<DecideInput<S>, 'snapshot' | 'plan' | 'forecasts' | 'config' | 'beliefs'>,
   what: {
     readonly stops: readonly Stop[];
     readonly purchases: readonly Purchase[];
@@ -32,6 +33,7 @@ export function effectsOf<S>(
   const { snapshot, plan } = input;
   const starts = readyPlacements(snapshot, what);
   const tried = attemptsSoFar(snapshot, starts);
+  const paceOf = pacesBeside(input, starts);
   const effects: Effect[] = [];
   for (const s of what.stops) effects.push({ kind: 'stop', key: effectKey(`${plan}/stop/${s.attempt}`), ...s });
   effects.push(...launchesOf(input, what));
@@ -45,7 +47,7 @@ export function effectsOf<S>(
       instance: p.instance,
       reason: p.reason,
       ...(p.isPilot ? { role: 'pilot' } : {}),
-      ...p.pace,
+      ...paceOf(p),
     });
   }
   for (const { running, on, copy } of what.copies) {
@@ -120,7 +122,7 @@ interface ReadyStart {
   /** True for a group of never-tried tasks. */
   readonly fresh: boolean;
   readonly isPilot: boolean;
-  readonly pace: ReturnType<typeof slowdownKey>;
+  readonly stage: StageSpec;
 }
 
 /** Placements that can start now. A gang starts only when all of it is on instances that are up. */
@@ -164,9 +166,7 @@ function readyPlacements(
     const next = isFresh ? fresh.next(group, isPilot) : memberOf(group, nth);
     const index = invariant(next, `group ${p.group} has no task ${nth}`);
     const task: TaskRef = { job: p.task.job, stage: p.task.stage, index };
-    const view = invariant(snapshot.instances.get(p.on), `a task is placed on ${p.on}, which is not there`);
-    const pace = slowdownKey(group.stage.preferences, view.pool);
-    return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot, pace };
+    return { task, instance: p.on, reason: p.reason, fresh: isFresh, isPilot, stage: group.stage };
   });
 }
 

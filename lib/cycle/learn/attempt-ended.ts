@@ -4,6 +4,7 @@ import { lt, lte, type EpochMs, type Seconds } from '../../kernel/units.ts';
 import type { Instance } from '../../domain/instance.ts';
 import type { Attempt, AttemptOutcome, Job, StageSpec, Usage } from '../../domain/job.ts';
 import type { Pool } from '../../domain/pool.ts';
+import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
 import type { AttemptEnded } from '../../policy/learner.ts';
 import type { WorkingState } from '../state/working-state.ts';
 
@@ -13,6 +14,8 @@ type Recorded = Pick<AttemptEnded, 'attempt' | 'job' | 'stage' | 'runtimeS'>;
 export interface Ground {
   readonly state: WorkingState;
   readonly pools: ReadonlyMap<PoolId, Pool>;
+  /** Absent: nobody slows anybody down. */
+  readonly slowdowns?: Pick<NeighbourBelief, 'slowedBy'>;
 }
 
 /** End of an attempt for learners. Parts that few learners read are looked up on first use. */
@@ -45,6 +48,10 @@ export class EndedAttempt implements AttemptEnded {
 
   get usage(): Usage | null {
     return this.attempt.usage;
+  }
+
+  get slowed(): number {
+    return this.#ground.slowdowns?.slowedBy(this) ?? 1;
   }
 
   get instance(): Instance {

@@ -55,7 +55,7 @@ export interface ObserverParts {
   readonly limits: Limits;
   readonly config: Pick<
     SchedulerConfig,
-    'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth'
+    'restoreS' | 'billing' | 'refundRule' | 'cyclePeriodS' | 'maxUsdPerDay' | 'maxUsdPerMonth' | 'neighbours'
   >;
   readonly learners: Learners;
   /** State of the disk that tasks write to; null: unknown yet. Absent: the driver has none. */
@@ -100,11 +100,13 @@ export class Observer {
    */
   async observe(state: WorkingState): Promise<Observed> {
     const { fleet, learners } = this.#parts;
-    const observed = applyObservations({ state, pools: this.#pools }, await fleet.observe(state.cursors));
+    const slowdowns = learners.of(neighbourLearner);
+    const ground = { state, pools: this.#pools, ...(this.#parts.config.neighbours ? { slowdowns } : {}) };
+    const observed = applyObservations(ground, await fleet.observe(state.cursors));
     releaseAll(state, this.#parts.clock.now());
     this.#disk?.tell(state, this.#parts.clock.now());
     const teaching = new Teaching(learners);
-    const slowed = new SlowedAttempts(learners.of(neighbourLearner));
+    const slowed = new SlowedAttempts(slowdowns);
     for (const end of observed.ends) {
       slowed.add(end);
       teaching.tell(end);

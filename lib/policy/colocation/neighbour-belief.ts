@@ -37,6 +37,8 @@ export interface NeighbourBelief {
    * most; null where it did not, or nobody is known to be. O(neighbours).
    */
   readonly ranLonger: (end: AttemptEnded) => { readonly factor: number; readonly beside: string } | null;
+  /** Running time of an attempt that has ended over that beside its usual neighbours. 1: nothing is known. */
+  readonly slowedBy: (end: AttemptEnded) => number;
   /** Theta of a pair of groups (slowdowns.ts); null: never measured. */
   readonly pair: (group: string, beside: string) => Normal | null;
 }

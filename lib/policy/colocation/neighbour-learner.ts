@@ -115,11 +115,9 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       count: (running) => this.#byGroup.count(running),
       slowdown: (template, beside, type) => this.#slowdown(template, beside, type),
       againstUsual: (template, beside, of) => this.#againstUsual(template, beside, of),
-      tells: (template) =>
-        this.#pairsOf(template)
-          ?.values()
-          .some((theta) => surelyOf(theta) > 0) ?? false,
+      tells: (template) => this.#tells(template),
       tellsAny: () => this.#pairs.values().some((pairs) => pairs.values().some((theta) => surelyOf(theta) > 0)),
+      slowedBy: (end) => this.#slowedBy(end),
       ranLonger: (end) => this.#ranLonger(end),
       pair: (group, beside) => this.#pairs.get(group)?.get(beside) ?? null,
     });
@@ -270,6 +268,15 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     return [...stillThere(event), ...this.#endings.during(event.attempt.instance, ending)];
   }
 
+  #slowedBy(event: AttemptEnded): number {
+    if (event.attempt.startedMs === null) return 1;
+    const key = templateOf(event.job, event.stage);
+    if (!this.#tells(key)) return 1;
+    const beside = this.#exposures(this.#besideAll(event, endingOf(event, key)), event.pool.type);
+    const usual = this.#known(key)?.usual?.exposures ?? {};
+    return slowdownBetween(beyondUsual(beside, usual), this.#pairsOf(key) ?? new Map<string, Normal>()).factor;
+  }
+
   #ranLonger(event: AttemptEnded): { readonly factor: number; readonly beside: string } | null {
     const key = templateOf(event.job, event.stage);
     const template = this.#templates.get(key);
@@ -288,6 +295,14 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const blame = (of: Together): number => slowdownBetween(this.#exposures([of], type), pairs).factor;
     const [worst] = all.toSorted((a, b) => blame(b) - blame(a));
     return worst === undefined ? null : { factor, beside: worst.template };
+  }
+
+  #tells(template: string): boolean {
+    return (
+      this.#pairsOf(template)
+        ?.values()
+        .some((theta) => surelyOf(theta) > 0) ?? false
+    );
   }
 
   #pairsOf(template: string): ReadonlyMap<string, Normal> | undefined {
@@ -421,11 +436,12 @@ interface Measured {
 
 /** Measurements of how long a run took, the one that tells most first. */
 function* runsOf(event: AttemptEnded, beside: readonly Beside[]): Generator<readonly ['pace' | 'usual', Run]> {
-  const { usage, runtimeS, stage } = event;
+  const { usage, runtimeS, stage, attempt } = event;
   const bytesPerS = usage?.own === undefined ? 0 : movedBy(usage.own);
   // Rates tell more than running times: the tasks of one job differ in length, and so do its runs.
   if (bytesPerS >= LEAST_MOVED) yield ['pace', { logS: -Math.log(bytesPerS), beside, alike: 1 }];
-  if (runtimeS !== null) yield ['usual', { logS: Math.log(raw(runtimeS)), beside, alike: stage.tasks }];
+  const { beside: expected = 1 } = attempt;
+  if (runtimeS !== null) yield ['usual', { logS: Math.log(raw(runtimeS) * expected), beside, alike: stage.tasks }];
 }
 
 const exposuresOf = ({ exposures }: Usual): readonly Beside[] =>

@@ -1,3 +1,4 @@
+import { scale } from '../../kernel/units.ts';
 import type { Learner, LearnerTerms, LearningEvent } from '../../policy/learner.ts';
 import type { LearnedRuntimes, RuntimeHistory } from '../../domain/forecasts.ts';
 import type { StageSpec } from '../../domain/job.ts';
@@ -40,7 +41,9 @@ class RuntimeLearner implements Learner<LearnedRuntimes> {
 
   observe(event: LearningEvent): void {
     if (event.kind !== 'attempt-ended' || event.runtimeS === null) return;
-    const { job, stage, attempt, runtimeS } = event;
+    const { job, stage, attempt, slowed = 1 } = event;
+    // Neighbours that were others than usual do not make a run another one.
+    const runtimeS = scale(event.runtimeS, (attempt.beside ?? 1) / slowed);
     const features = this.#features.of(job.spec, stage, job.submittedMs);
     const taught = { isSample: isSampled(stage, attempt.index) };
     // A state that is never stored needs no log.

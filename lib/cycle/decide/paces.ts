@@ -1,0 +1,71 @@
+/** How much longer starting tasks are expected to run where they start. */
+import { invariant } from '../../kernel/errors.ts';
+import type { InstanceId } from '../../kernel/ids.ts';
+import type { Attempt, StageSpec, TaskRef } from '../../domain/job.ts';
+import { dominantShare } from '../../domain/resources.ts';
+import { slowdownOn } from '../../domain/slowdown.ts';
+import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { templateOf, type Tenant } from '../../policy/colocation/together.ts';
+import type { DecideInput } from './deliberation.ts';
+
+interface Start {
+  readonly task: TaskRef;
+  readonly instance: InstanceId;
+  readonly stage: StageSpec;
+}
+type Pace = Pick<Attempt, 'slowdown' | 'beside'>;
+
+/** Factors nearer to 1 are none: alike tasks stay alike. */
+const LEAST = 0.05;
+
+/**
+ * By soft constraints, and by neighbours: those that run there, and those that start with it. The rest of the instance
+ * is taken to be as usual. O(starts + tenants of their instances), and O(templates of an instance) for each start.
+ */
+export function pacesBeside<S>(
+  { snapshot, beliefs, config }: Pick<DecideInput<S>, 'snapshot' | 'beliefs' | 'config'>,
+  starts: readonly Start[],
+): (start: Start) => Pace {
+  const belief = config.neighbours && starts.length > 0 ? beliefs.of(neighbourLearner) : null;
+  const viewOf = (id: InstanceId) =>
+    invariant(snapshot.instances.get(id), `a task starts on ${id}, which is not there`);
+  const soft = ({ stage, instance }: Start): number => slowdownOn(stage.preferences, viewOf(instance).pool);
+  const keys = (softly: number, beside: number): Pace => ({
+    ...(softly * beside === 1 ? {} : { slowdown: softly * beside }),
+    ...(beside === 1 ? {} : { beside }),
+  });
+  if (belief === null || !belief.tellsAny()) return (start) => keys(soft(start), 1);
+  const starting = Map.groupBy(starts, (s) => s.instance);
+  const known = new Map<InstanceId, ReadonlyMap<string, Required<Tenant>>>();
+  const templateIn = ({ job }: Pick<TaskRef, 'job'>, stage: StageSpec): string | null => {
+    const of = snapshot.jobs.get(job);
+    return of === undefined ? null : templateOf(of, stage);
+  };
+  const tenantsOn = (id: InstanceId): ReadonlyMap<string, Required<Tenant>> => {
+    const tenants = new Map<string, Required<Tenant>>();
+    const { attempts, pool } = viewOf(id);
+    const add = (template: string | null, need: StageSpec['resources']): void => {
+      if (template === null) return;
+      const part = Math.min(1, dominantShare(need, pool.type.capacity));
+      tenants.set(template, { template, part, tasks: (tenants.get(template)?.tasks ?? 0) + 1 });
+    };
+    for (const { attempt, stage } of attempts)
+      if (attempt.state !== 'stopping') add(templateIn(attempt, stage), attempt.resources);
+    for (const { task, stage } of starting.get(id) ?? []) add(templateIn(task, stage), stage.resources);
+    return tenants;
+  };
+  return (start) => {
+    const template = templateIn(start.task, start.stage);
+    if (template === null || !belief.tells(template)) return keys(soft(start), 1);
+    let tenants = known.get(start.instance);
+    if (tenants === undefined) known.set(start.instance, (tenants = tenantsOn(start.instance)));
+    const beside = [...tenants.values()].map((t) => (t.template === template ? { ...t, tasks: t.tasks - 1 } : t));
+    const used = Math.min(
+      1,
+      [...tenants.values()].reduce((sum, t) => sum + t.tasks * t.part, 0),
+    );
+    const { type } = viewOf(start.instance).pool;
+    const { factor } = belief.againstUsual(template, beside, { type, known: used });
+    return keys(soft(start), Math.abs(factor - 1) < LEAST ? 1 : Number(factor.toFixed(2)));
+  };
+}

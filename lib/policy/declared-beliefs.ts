@@ -11,6 +11,15 @@ export interface DeclaredLearners {
 const WHOLE = Symbol('the beliefs that nothing is left out of');
 type Limited = Beliefs & { readonly [WHOLE]?: Beliefs };
 
+/** The same without anything to change; what was left out is left out, and other policies still find it. */
+export function readOnlyBeliefs(given: Limited): Beliefs {
+  const viewOf = (of: Beliefs): Beliefs =>
+    Object.freeze<Beliefs>({ of: (learner) => of.of(learner), has: (learner) => of.has?.(learner) ?? true });
+  const whole = given[WHOLE];
+  const view: Limited = { ...viewOf(given), ...(whole === undefined ? {} : { [WHOLE]: viewOf(whole) }) };
+  return Object.freeze(view);
+}
+
 /**
  * Beliefs limited to declared learners, also if they were limited for another policy before. Throws `internal` for
  * any other learner: a driver may not have recalled it, and its belief would be empty there.
@@ -20,6 +29,7 @@ export function onlyDeclared(given: Limited, { policy, learners }: DeclaredLearn
   const declared = new Set(learners.values());
   const limited: Limited = {
     [WHOLE]: beliefs,
+    has: (learner) => declared.has(learner),
     of: (learner) => {
       if (declared.has(learner)) return beliefs.of(learner);
       throw new EbbError('internal', {

@@ -106,4 +106,6 @@ export type LearnerFactory<Belief = unknown> = (terms: LearnerTerms) => Learner<
 /** Beliefs by learner. Throws `internal` for a learner that is not registered. */
 export interface Beliefs {
   of<Belief>(learner: LearnerFactory<Belief>): Belief;
+  /** False: `of` would throw, because the policy does not declare the learner. Absent: it never would. */
+  has?(learner: LearnerFactory): boolean;
 }

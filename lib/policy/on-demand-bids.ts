@@ -19,7 +19,7 @@ export interface PricedPool {
 }
 
 /** Price of capacity that is paid already, so that scores by price stay finite. */
-const LEAST_USD_PER_HOUR = 1e-6;
+export const LEAST_USD_PER_HOUR = 1e-6;
 
 export const onDemandBid = (pool: Pool): Bid => (pool.option === 'spot' ? pool.onDemandUsdPerHour : 'uncapped');
 

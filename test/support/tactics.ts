@@ -35,6 +35,8 @@ const SHIPPED = [
   'stratus-no-clearing',
   'stratus',
   'fifo',
+  'resource-aware',
+  'eva',
   ...BY_NEIGHBOURS,
   'srpt',
   'jvusched',

@@ -3,7 +3,7 @@ import type { Plan } from '../../domain/plan.ts';
 import { withParts } from '../../domain/snapshot.ts';
 import type { DecisionContext } from '../../policy/contracts.ts';
 import { leftOfEach, type LeftOf } from '../../policy/left-of.ts';
-import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
 import { explain } from '../explain/explain.ts';
 import { Purse } from '../money/purse.ts';
 import { Neighbours } from '../neighbours/neighbours.ts';
@@ -85,7 +85,7 @@ export async function decide<S>(given: DecideInput<S>): Promise<{ plan: Plan; de
     unbought,
     shortJobsFirst: input.config.shortJobsFirst,
     neighbours,
-    slowdowns: config.neighbours ? beliefs.of(neighbourLearner) : null,
+    slowdowns: countedNeighbours(input),
   };
   return { plan: planOf(input, { deliberation, effects, limitsReached: purse.limitsReached }), deliberation };
 }

@@ -4,7 +4,7 @@ import type { InstanceId } from '../../kernel/ids.ts';
 import type { Attempt, StageSpec, TaskRef } from '../../domain/job.ts';
 import { dominantShare } from '../../domain/resources.ts';
 import { slowdownOn } from '../../domain/slowdown.ts';
-import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
 import { templateOf, type Tenant } from '../../policy/colocation/together.ts';
 import type { DecideInput } from './deliberation.ts';
 
@@ -23,10 +23,10 @@ const LEAST = 0.05;
  * is taken to be as usual. O(starts + tenants of their instances), and O(templates of an instance) for each start.
  */
 export function pacesBeside<S>(
-  { snapshot, beliefs, config }: Pick<DecideInput<S>, 'snapshot' | 'beliefs' | 'config'>,
+  { snapshot, ...context }: Pick<DecideInput<S>, 'snapshot' | 'beliefs' | 'config'>,
   starts: readonly Start[],
 ): (start: Start) => Pace {
-  const belief = config.neighbours && starts.length > 0 ? beliefs.of(neighbourLearner) : null;
+  const belief = starts.length > 0 ? countedNeighbours(context) : null;
   const viewOf = (id: InstanceId) =>
     invariant(snapshot.instances.get(id), `a task starts on ${id}, which is not there`);
   const soft = ({ stage, instance }: Start): number => slowdownOn(stage.preferences, viewOf(instance).pool);
@@ -34,7 +34,7 @@ export function pacesBeside<S>(
     ...(softly * beside === 1 ? {} : { slowdown: softly * beside }),
     ...(beside === 1 ? {} : { beside }),
   });
-  if (belief === null || !belief.tellsAny()) return (start) => keys(soft(start), 1);
+  if (belief?.tellsAny() !== true) return (start) => keys(soft(start), 1);
   const starting = Map.groupBy(starts, (s) => s.instance);
   const known = new Map<InstanceId, ReadonlyMap<string, Required<Tenant>>>();
   const templateIn = ({ job }: Pick<TaskRef, 'job'>, stage: StageSpec): string | null => {

@@ -11,8 +11,8 @@ import { quantileToDo } from '../../domain/work-to-do.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../contracts.ts';
 import { leftOfEach } from '../left-of.ts';
+import { countedNeighbours } from './counted-neighbours.ts';
 import type { NeighbourBelief } from './neighbour-belief.ts';
-import { neighbourLearner } from './neighbour-learner.ts';
 import { templateOf, type Tenant } from './together.ts';
 
 /** Tasks of one template on a host. */
@@ -41,9 +41,8 @@ const HOUR_S = 3600;
  * O(templates on the host squared) for each group and host that a packer asks about.
  */
 export function offDearHosts(tasks: readonly TaskToPlace[], context: DecisionContext): readonly TaskToPlace[] {
-  if (!context.config.neighbours) return tasks;
-  const belief = context.beliefs.of(neighbourLearner);
-  if (!belief.tellsAny()) return tasks;
+  const belief = countedNeighbours(context);
+  if (belief?.tellsAny() !== true) return tasks;
   const costs = new Costs(belief, context);
   const groups = new Map(context.snapshot.groups.map((g) => [g.id, g]));
   const known = new Map<string, Map<Allowed, Allowed>>();

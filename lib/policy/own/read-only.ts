@@ -19,6 +19,7 @@ import {
 } from '../../domain/snapshot.ts';
 import type { InstanceId, JobId } from '../../kernel/ids.ts';
 import { withCurves } from '../asks.ts';
+import { readOnlyBeliefs } from '../declared-beliefs.ts';
 import type { GroupOffers, MovePolicy, SceneContext, Worths } from '../contracts.ts';
 import type { Beliefs } from '../learner.ts';
 import { DecisionMemory, slot } from '../memory.ts';
@@ -88,7 +89,7 @@ function partOf(name: string, of: unknown, memory: DecisionMemory): unknown {
     case 'forecasts':
       return readOnlyForecasts(of as Forecasts, memory.of(COPIES));
     case 'beliefs':
-      return Object.freeze<Beliefs>({ of: (learner) => (of as Beliefs).of(learner) });
+      return readOnlyBeliefs(of as Beliefs);
     case 'worths':
       return isMap(of) ? readOnlyMap(of) : readOnlyWorths(of as Worths);
     case 'offers':

@@ -8,7 +8,7 @@ import type { Worth } from '../../domain/plan.ts';
 import type { PendingGroup, Snapshot } from '../../domain/snapshot.ts';
 import { slowed } from '../../domain/slowdown.ts';
 import { workToDo } from '../../domain/work-to-do.ts';
-import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
 import { onNewInstances } from '../../policy/colocation/on-new-instances.ts';
 import { lossOf } from '../../policy/work-left.ts';
 import { withOffers, withFurther, type AppraisePolicy, type GroupOffers } from '../../policy/contracts.ts';
@@ -33,8 +33,9 @@ import { RequestClassBook } from './request-classes.ts';
  * shortlist x bids x bins), and as much for deadline classes near their deadline. The answer does not depend on the
  * order of groups and pools.
  */
-export const appraise: AppraisePolicy = ({ snapshot, forecasts, worths, config, beliefs }) => {
-  const belief = config.neighbours ? beliefs.of(neighbourLearner) : null;
+export const appraise: AppraisePolicy = (context) => {
+  const { snapshot, forecasts, worths, config } = context;
+  const belief = countedNeighbours(context);
   const book = new PoolBook(snapshot, forecasts.market, config);
   const requestClasses = new RequestClassBook(book);
   const equivalenceClasses = new EquivalenceClassBook(book);

@@ -3,6 +3,7 @@ import type { Placement } from '../../domain/plan.ts';
 import { dominantShare, fits, minusResources, type Resources } from '../../domain/resources.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { StageSpec } from '../../domain/job.ts';
+import { LEAST_USD_PER_HOUR } from '../../policy/on-demand-bids.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
 import type { DecisionContext, Host, PlacePolicy, TaskToPlace } from '../../policy/contracts.ts';
 import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
@@ -83,7 +84,7 @@ interface KnownTasks {
 function knownIn({ snapshot }: DecisionContext): KnownTasks {
   const groups = new Map(snapshot.groups.map((g) => [g.id, g]));
   const byPrice = snapshot.pools
-    .map(({ pool, quote }) => ({ pool, usdPerHour: usdPerHourOf(pool, quote) }))
+    .map(({ pool, quote }) => ({ pool, usdPerHour: Math.max(usdPerHourOf(pool, quote), LEAST_USD_PER_HOUR) }))
     .sort((a, b) => a.usdPerHour - b.usdPerHour);
   const prices = new Map<string, number>();
   const priceOf = ({ constraints }: StageSpec, need: Resources): number => {
@@ -93,7 +94,7 @@ function knownIn({ snapshot }: DecisionContext): KnownTasks {
       const cheapest = byPrice.find(
         ({ pool }) => fits(need, pool.type.capacity) && brokenConstraint(constraints, pool) === null,
       );
-      prices.set(key, (usd = cheapest?.usdPerHour ?? 0));
+      prices.set(key, (usd = cheapest?.usdPerHour ?? LEAST_USD_PER_HOUR));
     }
     return usd;
   };

@@ -143,6 +143,7 @@ describeTactic({
     'uniform-progress',
     'fifo',
     ...BY_NEIGHBOURS,
+    'resource-aware',
     'srpt',
     'las',
     'supercloud',

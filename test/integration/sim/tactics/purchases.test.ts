@@ -48,6 +48,8 @@ describeTactic({
     'stratus',
     'fifo',
     ...BY_NEIGHBOURS,
+    'resource-aware',
+    'eva',
     'srpt',
     'las',
     'no-packing',

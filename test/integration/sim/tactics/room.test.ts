@@ -82,6 +82,8 @@ describeTactic({
     'stratus',
     'fifo',
     ...BY_NEIGHBOURS,
+    'resource-aware',
+    'eva',
     'srpt',
     'las',
     'supercloud',

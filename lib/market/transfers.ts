@@ -23,8 +23,9 @@ const NETWORK_PER_VCPU = (312.5 / 8) * MB;
  * By the number of vCPUs, with one volume, as instances are launched here (lib/infra/cluster.ts). Bursts of small types
  * are left out, and so are faster networks of single families.
  */
-export function transfersOf({ capacity }: InstanceType): MostTransfers {
-  const vcpus = vcpusIn(capacity.cpu);
+export const transfersOf = ({ capacity }: InstanceType): MostTransfers => transfersOfVcpus(vcpusIn(capacity.cpu));
+
+export function transfersOfVcpus(vcpus: number): MostTransfers {
   const disk = Math.min(VOLUME, EBS_PER_VCPU * vcpus);
   const net = NETWORK_PER_VCPU * vcpus;
   return { diskRead: disk, diskWritten: disk, netReceived: net, netSent: net };

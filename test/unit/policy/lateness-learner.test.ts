@@ -1,20 +1,34 @@
 import { describe, expect, it } from '@jest/globals';
 import { latenessLearner } from '../../../lib/policy/lateness-learner.ts';
 import type { Job } from '../../../lib/domain/job.ts';
+import { jobId } from '../../../lib/kernel/ids.ts';
 import { epochMs } from '../../../lib/kernel/units.ts';
 import type { AttemptEnded } from '../../../lib/policy/learner.ts';
 
-/** The end of one of two tasks of a job that is due at 1000. */
-const end = (
-  atMs: number,
-  over: { outcome?: string; done?: number; deadlineMs?: number | null } = {},
-): AttemptEnded => {
-  const { outcome = 'succeeded', done = 2, deadlineMs = 1000 } = over;
+interface Over {
+  readonly outcome?: string;
+  readonly done?: number;
+  readonly deadlineMs?: number | null;
+  readonly job?: string;
+  /** Start of the job and of its last task; default: it waited for all but an instant of its time. */
+  readonly beganMs?: number;
+  readonly lastMs?: number;
+  readonly dependsOn?: readonly string[];
+}
+
+/** The end of one of two tasks of a job that is due at 1000 and was submitted at 0. */
+const end = (atMs: number, over: Over = {}): AttemptEnded => {
+  const { outcome = 'succeeded', done = 2, deadlineMs = 1000, beganMs = atMs - 1, lastMs = beganMs } = over;
   const job = {
+    id: jobId(over.job ?? 'j'),
+    submittedMs: epochMs(0),
+    startedMs: epochMs(beganMs),
     deadlineMs: deadlineMs === null ? null : epochMs(deadlineMs),
     stages: [{ tasks: 2, succeeded: done }],
   } as unknown as Job;
-  return { kind: 'attempt-ended', atMs: epochMs(atMs), outcome, job } as unknown as AttemptEnded;
+  const attempt = { startedMs: epochMs(lastMs) };
+  const stage = { dependsOn: over.dependsOn ?? [] };
+  return { kind: 'attempt-ended', atMs: epochMs(atMs), outcome, job, stage, attempt } as unknown as AttemptEnded;
 };
 
 describe('deadlines met and missed', () => {
@@ -33,6 +47,42 @@ describe('deadlines met and missed', () => {
     learner.observe(end(2000, { deadlineMs: null }));
     expect(learner.belief().ofLast(200)).toEqual({ ended: 0, late: 0 });
     expect(learner.takeDirty().size).toBe(0);
+  });
+
+  it('are met where a job would have been late without any risk', () => {
+    const late = (over: Over): number => {
+      const learner = latenessLearner();
+      learner.observe(end(1500, over));
+      return learner.belief().ofLast(200).late;
+    };
+    // Half a second late: begun at once it would have been as late.
+    expect(late({ beganMs: 0 })).toBe(0);
+    expect(late({ beganMs: 499 })).toBe(0);
+    expect(late({ beganMs: 500 })).toBe(1);
+    // Its last task waited, and depends on nothing.
+    expect(late({ beganMs: 0, lastMs: 600 })).toBe(1);
+    expect(late({ beganMs: 0, lastMs: 600, dependsOn: ['first'] })).toBe(0);
+  });
+
+  it('are missed by a job that lost a task, whatever it waited', () => {
+    for (const outcome of ['interrupted', 'moved', 'preempted']) {
+      const learner = latenessLearner();
+      learner.observe(end(300, { outcome, done: 0 }));
+      learner.observe(end(1500, { job: 'other', beganMs: 0 }));
+      const again = latenessLearner();
+      again.restore(learner.takeDirty());
+      for (const one of [learner, again]) {
+        one.observe(end(1500, { beganMs: 0 }));
+        expect(one.belief().ofLast(200)).toEqual({ ended: 2, late: 1 });
+        expect(one.takeDirty().get('lateness/lost')).toBe('');
+      }
+    }
+  });
+
+  it('remembers no more than 1,000 jobs that lost a task', () => {
+    const learner = latenessLearner();
+    for (let n = 0; n < 1500; n++) learner.observe(end(300, { outcome: 'interrupted', done: 0, job: `j-${n}` }));
+    expect(learner.takeDirty().get('lateness/lost')?.split(' ')).toHaveLength(1000);
   });
 
   it('are forgotten after 200 more', () => {

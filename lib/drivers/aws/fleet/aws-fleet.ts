@@ -342,12 +342,13 @@ export class AwsFleet implements Fleet {
 const ordered = (record: InstanceRecord, requests: readonly StartRequest[]): InstanceRecord =>
   isOpen(record)
     ? requests.reduce(
-        (r, { attempt, checkpoint, timeoutS }) =>
+        (r, { attempt, checkpoint, timeoutS, resources }) =>
           fold(r, {
             is: 'ordered',
             attempt,
             saves: checkpoint !== null,
             timeoutS: rawOrNull(timeoutS),
+            milliCpu: raw(resources.cpu),
           }),
         record,
       )

@@ -56,12 +56,14 @@ export const PUBLISHES = 'publishes its outputs';
  * The report begins on a new line, whatever the program printed last. The awslogs driver makes no event of an empty
  * line.
  *
- * Memory is measured as in local mode: pages of processes, without the kernel's file cache.
+ * Memory is measured as in local mode: pages of processes, without the kernel's file cache. So is the load: counters of
+ * the container's cgroup and network, and of the machine, which the kernel shows in every container, are read before
+ * the program and after it (report.ts has their order).
  */
 const SCRIPT = `if [ -n "$EBB_ENV" ]; then eval "$(printf %b "$EBB_ENV")"; fi
 unset EBB_ENV
 ebb_tmp=\${TMPDIR:-/tmp}/ebb.$$
-ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_cli=\${EBB_AWS_CLI:-aws}
+ebb_cgroup=\${EBB_CGROUP:-/sys/fs/cgroup} ebb_root=$EBB_ROOT ebb_cli=\${EBB_AWS_CLI:-aws}
 ebb_inputs=$EBB_INPUTS ebb_outputs=$EBB_OUTPUTS ebb_order=$EBB_ORDER ebb_report=$EBB_REPORT
 ebb_claim=$EBB_CLAIM ebb_copy=$EBB_COPY ebb_done=$EBB_DONE ebb_original=$EBB_ORIGINAL_URI
 unset EBB_INPUTS EBB_OUTPUTS EBB_ORDER EBB_REPORT EBB_CLAIM EBB_COPY EBB_DONE EBB_ORIGINAL_URI
@@ -145,7 +147,7 @@ ebb_ask() {
 ebb_tell() {
   ebb_said= ebb_cpu_after=$(ebb_cpu)
   if [ "$ebb_rss" -gt 0 ] && [ -n "$ebb_cpu_before" ] && [ -n "$ebb_cpu_after" ]; then
-    ebb_said=" max-rss-bytes $ebb_rss cpu-microseconds $((ebb_cpu_after - ebb_cpu_before))"
+    ebb_said=" max-rss-bytes $ebb_rss cpu-microseconds $((ebb_cpu_after - ebb_cpu_before))$(ebb_load $ebb_load_before $(ebb_counters))"
   fi
   if [ -n "$ebb_why" ]; then
     set -f
@@ -288,6 +290,76 @@ ebb_cpu() {
     echo $((ebb_value / 1000))
   fi
 }
+ebb_pressure() {
+  ebb_stall=-
+  if [ ! -r "$1" ]; then return; fi
+  { while read -r ebb_name ebb_value; do
+    if [ "$ebb_name" = some ]; then ebb_stall=\${ebb_value##*total=}; fi
+  done <"$1"; } 2>/dev/null
+}
+ebb_counters() {
+  ebb_read=0 ebb_written=0 ebb_got=0 ebb_sent=0 ebb_cpus=0 ebb_all= ebb_sectors=0 ebb_sectors_written=0
+  if [ -r "$ebb_cgroup/io.stat" ]; then
+    while read -r ebb_name ebb_value; do
+      for ebb_pair in $ebb_value; do
+        case $ebb_pair in
+        rbytes=*) ebb_read=$((ebb_read + \${ebb_pair#*=})) ;;
+        wbytes=*) ebb_written=$((ebb_written + \${ebb_pair#*=})) ;;
+        esac
+      done
+    done <"$ebb_cgroup/io.stat"
+  elif [ -r "$ebb_cgroup/blkio/blkio.throttle.io_service_bytes" ]; then
+    while read -r ebb_name ebb_kind ebb_value; do
+      case $ebb_kind in
+      Read) ebb_read=$((ebb_read + ebb_value)) ;;
+      Write) ebb_written=$((ebb_written + ebb_value)) ;;
+      esac
+    done <"$ebb_cgroup/blkio/blkio.throttle.io_service_bytes"
+  else
+    return
+  fi
+  read -r ebb_up ebb_rest <"$ebb_root/proc/uptime"
+  while read -r ebb_name ebb_user ebb_nice ebb_system ebb_idle ebb_iowait ebb_irq ebb_softirq ebb_steal ebb_rest; do
+    case $ebb_name in
+    cpu)
+      ebb_busy=$((ebb_user + ebb_nice + ebb_system + ebb_irq + ebb_softirq + ebb_steal))
+      ebb_all=$((ebb_busy + ebb_idle + ebb_iowait)) ebb_waits=$ebb_iowait
+      ;;
+    cpu*) ebb_cpus=$((ebb_cpus + 1)) ;;
+    *) break ;;
+    esac
+  done <"$ebb_root/proc/stat"
+  if [ -z "$ebb_all" ] || [ -z "$ebb_up" ]; then return; fi
+  while read -r ebb_a ebb_b ebb_name ebb_c ebb_d ebb_in ebb_e ebb_f ebb_g ebb_out ebb_rest; do
+    case $ebb_name in loop* | ram* | zram* | dm-* | md* | sr* | fd*) continue ;; esac
+    if [ ! -e "$ebb_root/sys/block/$ebb_name" ]; then continue; fi
+    ebb_sectors=$((ebb_sectors + ebb_in)) ebb_sectors_written=$((ebb_sectors_written + ebb_out))
+  done <"$ebb_root/proc/diskstats"
+  while read -r ebb_line; do
+    case $ebb_line in *'|'* | lo:*) continue ;; *:*) ;; *) continue ;; esac
+    set -- \${ebb_line#*:}
+    ebb_got=$((ebb_got + $1)) ebb_sent=$((ebb_sent + $9))
+  done <"$ebb_root/proc/net/dev"
+  ebb_pressure "$ebb_root/proc/pressure/io"
+  ebb_machine_stall=$ebb_stall
+  ebb_pressure "$ebb_cgroup/io.pressure"
+  echo "\${ebb_up%.*}\${ebb_up#*.} $ebb_cpus $ebb_all $ebb_busy $ebb_waits $ebb_sectors $ebb_sectors_written $ebb_machine_stall $ebb_read $ebb_written $ebb_got $ebb_sent $ebb_stall"
+}
+ebb_load() {
+  if [ $# -ne 26 ]; then return; fi
+  ebb_said=
+  for ebb_n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do
+    eval "ebb_a=\\\${$ebb_n} ebb_b=\\\${$((ebb_n + 13))}"
+    if [ "$ebb_n" = 2 ] || [ "$ebb_b" = - ]; then
+      ebb_said=$ebb_said,$ebb_b
+    elif [ "$ebb_a" = - ]; then
+      ebb_said=$ebb_said,-
+    else
+      ebb_said=$ebb_said,$((ebb_b - ebb_a))
+    fi
+  done
+  echo " load \${ebb_said#,}"
+}
 ebb_killed_for_memory() {
   for ebb_file in "$ebb_cgroup/memory.events" "$ebb_cgroup/memory/memory.oom_control"; do
     [ -r "$ebb_file" ] || continue
@@ -351,7 +423,7 @@ eval "$ebb_inputs"
 if [ "$EBB_RESUMED" = 1 ]; then ebb_do sleep 1; else touch -t 200001010000 "$ebb_tmp/stamp"; fi
 [ -z "$ebb_stopped" ] || ebb_leave 143
 
-ebb_cpu_before=$(ebb_cpu)
+ebb_cpu_before=$(ebb_cpu) ebb_load_before=$(ebb_counters 2>/dev/null)
 "$@" &
 ebb_program=$!
 ebb_phase=run

@@ -27,6 +27,7 @@ import type { Observation } from '../../../domain/observation.ts';
 import type { Bid } from '../../../domain/pool.ts';
 import type { Usage } from '../../../domain/job.ts';
 import type { EffectOutcome } from '../../../domain/plan.ts';
+import { transfersOfVcpus } from '../../../market/transfers.ts';
 import { CANNOT_CLAIM, PUBLISHES, SUPERSEDED_CODE } from './entrypoint.ts';
 import type { TaskReport } from './report.ts';
 
@@ -50,6 +51,8 @@ export interface AttemptRecord {
   readonly isStopSent: boolean;
   readonly saves: boolean;
   readonly timeoutS: number | null;
+  /** vCPUs that it asked for, thousandths. Absent: an earlier version wrote the record. */
+  readonly milliCpu?: number;
 }
 
 export interface InstanceRecord {
@@ -124,7 +127,13 @@ export type Fact =
       readonly detail: string;
       readonly isStopped: boolean;
     }
-  | { readonly is: 'ordered'; readonly attempt: AttemptId; readonly saves: boolean; readonly timeoutS: number | null }
+  | {
+      readonly is: 'ordered';
+      readonly attempt: AttemptId;
+      readonly saves: boolean;
+      readonly timeoutS: number | null;
+      readonly milliCpu?: number;
+    }
   | { readonly is: 'tried'; readonly attempt: AttemptId; readonly atMs: number | null }
   | {
       readonly is: 'task';
@@ -271,7 +280,8 @@ function foldAttempt(record: InstanceRecord, fact: AttemptFact): InstanceRecord 
   const attempt = record.attempts[id];
   if (fact.is === 'ordered') {
     if (attempt !== undefined) return record;
-    return withAttempt(record, id, { ...ORDERED, saves: fact.saves, timeoutS: fact.timeoutS });
+    const { saves, timeoutS, milliCpu } = fact;
+    return withAttempt(record, id, { ...ORDERED, saves, timeoutS, ...(milliCpu === undefined ? {} : { milliCpu }) });
   }
   // Unknown attempts have ended, or were never sent here: nothing to report.
   if (attempt === undefined) return record;
@@ -357,7 +367,7 @@ function endAttempt(
       exitSignal: signal,
       stopped: isDone ? null : stopOf(attempt, end),
       keptS: seconds(isDone ? ranS : keptOf(attempt, end.atMs)),
-      usage: usageOf(end),
+      usage: usageOf(end, attempt),
       detail: isDone ? null : end.detail,
       ...(isSuperseded ? claimOf(end.detail) : {}),
     }),
@@ -373,8 +383,15 @@ function claimOf(
   return publisher !== undefined && words.join(' ') === PUBLISHES ? { publisher: attemptId(publisher) } : {};
 }
 
-const usageOf = ({ usage }: TaskEnd): Usage | null =>
-  usage === null || usage === undefined ? null : { maxRss: mib(usage.maxRssMiB), cpuS: seconds(usage.cpuS) };
+function usageOf({ usage }: TaskEnd, { milliCpu }: AttemptRecord): Usage | null {
+  if (usage === null || usage === undefined) return null;
+  const used = { maxRss: mib(usage.maxRssMiB), cpuS: seconds(usage.cpuS) };
+  const { load } = usage;
+  if (load === undefined || milliCpu === undefined) return used;
+  const asked = Math.max(0.001, milliCpu / 1000);
+  const own = { ...load.own, cpu: Math.min(1, load.own.cpu / asked) };
+  return { ...used, own, machine: { load: load.machine, most: transfersOfVcpus(load.vcpus) } };
+}
 
 /** Reason of a stop, if there was one. Attempts that end with their host, or by hand in ECS, have not failed. */
 function stopOf(attempt: AttemptRecord, end: TaskEnd): StopReason | null {

@@ -1,15 +1,32 @@
+import { soundLoad, type Load } from '../../../domain/load.ts';
+
 /**
  * Report of an attempt's entrypoint at its end (entrypoint.ts): one line of the log, `MARK [max-rss-bytes N
- * cpu-microseconds N] [why ...]`. Readers of the log do not see it. A log line costs by its bytes, and its reading
+ * cpu-microseconds N [load N,N,...]] [why ...]`. The load has 13 numbers, differences of counters but for the second,
+ * `-` for one that the kernel does not tell: time, s/100; vCPUs of the machine; of the machine all ticks of all vCPUs,
+ * busy ones, and idle ones while something waited for I/O, sectors read and written, time stalled by I/O, us (PSI); of
+ * the container bytes read and written, bytes received and sent, time stalled by I/O, us. Readers of the log do not see it. A log line costs by its bytes, and its reading
  * nothing. An S3 object cost a fifth of everything else per job.
  */
 export interface TaskReport {
   /** Usage; null if the image or the machine could not tell. */
-  readonly usage: { readonly maxRssMiB: number; readonly cpuS: number } | null;
+  readonly usage: { readonly maxRssMiB: number; readonly cpuS: number; readonly load?: ReportedLoad } | null;
   /** Reason of a failure, for people. */
   readonly why: string | null;
 }
 
+/** Means over the attempt's time. */
+export interface ReportedLoad {
+  /** vCPUs of the machine. */
+  readonly vcpus: number;
+  /** `cpu` of the container is in vCPUs. */
+  readonly own: Load;
+  /** Network bytes are those of the container: the machine's are not to be seen from there. */
+  readonly machine: Load;
+}
+
+/** Sectors of proc(5) are of this size, whatever the disk's are. */
+const SECTOR_BYTES = 512;
 /** Longest reason, characters. A task's program could write anything here. */
 const MAX_WHY = 500;
 
@@ -18,15 +35,44 @@ export const isReport = (line: string, mark: string): boolean => line.startsWith
 
 /** Report in a line. Never throws: unreadable parts become unknown. */
 export function parseReport(line: string): TaskReport {
-  const [, rssBytes, cpuMicros, reason = ''] =
-    /^\S+(?: max-rss-bytes (\S+) cpu-microseconds (\S+))?(?: why (.*))?$/s.exec(line) ?? [];
+  const [, rssBytes, cpuMicros, counted, reason = ''] =
+    /^\S+(?: max-rss-bytes (\S+) cpu-microseconds (\S+)(?: load (\S+))?)?(?: why (.*))?$/s.exec(line) ?? [];
   const rss = amount(rssBytes);
   const cpu = amount(cpuMicros);
   const why = reason.trim();
   return {
-    usage: rss === null || cpu === null ? null : { maxRssMiB: rss / 2 ** 20, cpuS: cpu / 1e6 },
+    usage: rss === null || cpu === null ? null : { maxRssMiB: rss / 2 ** 20, cpuS: cpu / 1e6, ...loadOf(counted, cpu) },
     why: why === '' ? null : why.slice(0, MAX_WHY),
   };
+}
+
+/** Empty where the image or the kernel could not tell, or a counter went back. */
+function loadOf(text: string | undefined, cpuMicros: number): { readonly load?: ReportedLoad } {
+  const counts = (text ?? '').split(',').map(amount);
+  const [hundredths, vcpus, ticks, busy, idleWaits, sectorsRead, sectorsWritten, machineStall, ...of] = counts;
+  if (counts.length !== 13 || !hundredths || !vcpus || !ticks) return {};
+  const [read, written, received, sent, ownStall] = of;
+  const s = hundredths / 100;
+  const perS = (count: number | null | undefined, unit = 1): number => (count == null ? NaN : (count * unit) / s);
+  const net = { netReceived: perS(received), netSent: perS(sent) };
+  const waits = (micros: number | null | undefined): number => perS(micros, 1e-6);
+  const machine = soundLoad({
+    cpu: (busy ?? NaN) / ticks,
+    ioWait: machineStall == null ? (idleWaits ?? NaN) / ticks : waits(machineStall),
+    diskRead: perS(sectorsRead, SECTOR_BYTES),
+    diskWritten: perS(sectorsWritten, SECTOR_BYTES),
+    ...net,
+  });
+  const used = perS(cpuMicros, 1e-6);
+  const own = soundLoad({
+    cpu: used / vcpus,
+    // Where the container is not told apart, it waits for what the machine waits for.
+    ioWait: ownStall == null ? (machine?.ioWait ?? NaN) : waits(ownStall),
+    diskRead: perS(read),
+    diskWritten: perS(written),
+    ...net,
+  });
+  return own === null || machine === null ? {} : { load: { vcpus, own: { ...own, cpu: own.cpu * vcpus }, machine } };
 }
 
 function amount(text: string | undefined): number | null {

@@ -663,6 +663,94 @@ describe('the entrypoint, with what goes wrong', () => {
       });
     });
 
+  const PROC = ['diskstats', 'net/dev', 'pressure/io', 'stat', 'uptime'];
+  const counters = (of: {
+    readonly uptime: string;
+    readonly cpu: string;
+    readonly sectors: readonly [number, number];
+    readonly stall: number;
+    readonly net: readonly [number, number];
+  }): Readonly<Record<string, string>> => ({
+    'proc/uptime': `${of.uptime} 9.99\n`,
+    'proc/stat': `cpu  ${of.cpu} 0 0\ncpu0 1 2 3 4 5 6 7 8 9\ncpu1 1 2 3 4 5 6 7 8 9\nintr 1 2 3\n`,
+    'proc/diskstats': [
+      `   7       0 loop0 1 0 1000 0 1 0 1000 0 0 0 0`,
+      ` 259       0 nvme0n1 1 0 ${of.sectors[0]} 0 1 0 ${of.sectors[1]} 0 0 0 0`,
+      ` 259       1 nvme0n1p1 1 0 5000 0 1 0 5000 0 0 0 0`,
+    ].join('\n'),
+    'proc/net/dev': [
+      'Inter-|   Receive                                                |  Transmit',
+      ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets',
+      '    lo: 9999 1 0 0 0 0 0 0 9999 1',
+      `  eth0: ${of.net[0]} 1 0 0 0 0 0 0 ${of.net[1]} 1`,
+      '',
+    ].join('\n'),
+    'proc/pressure/io': `some avg10=0.00 avg60=0.00 avg300=0.00 total=${of.stall}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n`,
+    'sys/block/loop0/size': '1',
+    'sys/block/nvme0n1/size': '1',
+  });
+  const io = (read: number, written: number, stall: number): Readonly<Record<string, string>> => ({
+    'io.stat': `259:0 rbytes=${read} wbytes=${written} rios=1 wios=1\n8:0 rbytes=1 wbytes=2 rios=1 wios=1\n`,
+    'io.pressure': `some avg10=0.00 avg60=0.00 avg300=0.00 total=${stall}\n`,
+  });
+  const FROM = { uptime: '1200.05', cpu: '100 0 50 800 50 0 0 0', stall: 1000 };
+  const BEFORE = counters({ ...FROM, sectors: [100, 200], net: [10, 20] });
+  const AFTER = counters({
+    uptime: '1203.15',
+    cpu: '300 0 100 1150 70 0 0 0',
+    stall: 501_000,
+    sectors: [2100, 4200],
+    net: [1010, 520],
+  });
+  const putIn = (root: string, all: Readonly<Record<string, string>>): void => {
+    for (const [name, content] of Object.entries(all)) {
+      mkdirSync(dirname(join(root, name)), { recursive: true });
+      writeFileSync(join(root, name), content);
+    }
+  };
+
+  for (const shell of SHELLS)
+    onFolder(`reports its load and that of the machine (${shell.join(' ')})`, async (bench) => {
+      bench.hurry();
+      const [cgroup, root] = [join(bench.dir, 'cgroup'), join(bench.dir, 'root')];
+      putIn(cgroup, { ...V2, ...io(1000, 2000, 40) });
+      putIn(root, BEFORE);
+      const task = bench.run(sh('/bin/sleep 3'), { EBB_CGROUP: cgroup, EBB_ROOT: root }, shell);
+      setTimeout(() => {
+        putIn(cgroup, { ...V2_LATER, ...io(7000, 2500, 200_040) });
+        putIn(root, AFTER);
+      }, 1500);
+      const { report } = await task.ended;
+      expect(report).toBe(
+        `${REPORT} max-rss-bytes 3000050 cpu-microseconds 1500000 load 310,2,620,250,20,2000,4000,500000,6000,500,1000,500,200000`,
+      );
+    });
+
+  const without = (drop: string): Readonly<Record<string, string>> =>
+    Object.fromEntries(Object.entries({ ...BEFORE }).filter(([name]) => name !== `proc/${drop}`));
+  onFolder('reports no load where the kernel has no counters, and goes on', async (bench) => {
+    bench.hurry();
+    const reportOf = async (n: number, root: Readonly<Record<string, string>>, cgroup: typeof root) => {
+      putIn(join(bench.dir, `r${n}`), root);
+      putIn(join(bench.dir, `c${n}`), { ...V2, ...cgroup });
+      const at = { EBB_ROOT: join(bench.dir, `r${n}`), EBB_CGROUP: join(bench.dir, `c${n}`) };
+      const { code, report } = await bench.run(sh('/bin/sleep 2'), at).ended;
+      expect(code).toBe(0);
+      return report;
+    };
+    const usage = `${REPORT} max-rss-bytes 3000050 cpu-microseconds 0`;
+    const all = await Promise.all([
+      reportOf(0, BEFORE, {}),
+      reportOf(1, {}, io(1, 2, 3)),
+      reportOf(2, without('pressure/io'), io(1, 2, 3)),
+      ...PROC.map((name, n) => reportOf(3 + n, without(name), io(1, 2, 3))),
+    ]);
+    for (const report of all) expect(report?.slice(0, usage.length)).toBe(usage);
+    expect([all[0], all[1]]).toEqual([usage, usage]);
+    // No PSI: the ticks tell.
+    expect(all[2]).toBe(`${usage} load 0,2,0,0,0,0,0,-,0,0,0,0,0`);
+  });
+
   onFolder('knows a program that ran out of memory from one that was killed', async (bench) => {
     const cgroup = join(bench.dir, 'cgroup');
     mkdirSync(cgroup);

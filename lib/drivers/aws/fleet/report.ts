@@ -36,7 +36,7 @@ export const isReport = (line: string, mark: string): boolean => line.startsWith
 /** Report in a line. Never throws: unreadable parts become unknown. */
 export function parseReport(line: string): TaskReport {
   const [, rssBytes, cpuMicros, counted, reason = ''] =
-    /^\S+(?: max-rss-bytes (\S+) cpu-microseconds (\S+)(?: load (\S+))?)?(?: why (.*))?$/s.exec(line) ?? [];
+    /^\S+(?: max-rss-bytes (\S+) cpu-microseconds (\S+)(?: load (\S*))?)?(?: why (.*))?$/s.exec(line) ?? [];
   const rss = amount(rssBytes);
   const cpu = amount(cpuMicros);
   const why = reason.trim();

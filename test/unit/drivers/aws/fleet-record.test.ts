@@ -240,3 +240,41 @@ describe('an attempt that left as superseded', () => {
     }
   });
 });
+
+describe('the load that a task reports', () => {
+  const load = {
+    vcpus: 4,
+    own: { cpu: 1.5, ioWait: 0.1, diskRead: 10, diskWritten: 0, netReceived: 0, netSent: 0 },
+    machine: { cpu: 0.5, ioWait: 0.2, diskRead: 20, diskWritten: 0, netReceived: 0, netSent: 0 },
+  };
+  const usageWith = (milliCpu?: number) => {
+    const made = launchedRecord({ instance: 'i-1', key: 'k', pool: 'c5.xlarge/a/spot', bid: 0.05, ec2: 'i-0a1b2c3d' });
+    const attempt = attemptId('j.main.0.1');
+    const asked = milliCpu === undefined ? {} : { milliCpu };
+    const ordered = fold(made, { is: 'ordered', attempt, saves: false, timeoutS: null, ...asked });
+    const usage = { maxRssMiB: 5, cpuS: 10, load };
+    const end = { atMs: at(20), exitCode: 0, detail: null, isHostGone: false, isAsked: false, usage };
+    const { observations } = fold(ordered, {
+      is: 'task',
+      attempt,
+      task: 'arn:task/1',
+      startedMs: at(10),
+      keptMs: null,
+      end,
+    });
+    const ended = observations.find((o) => o.kind === 'attempt-ended');
+    return ended?.kind === 'attempt-ended' ? ended.usage : null;
+  };
+
+  it('is told as part of what it asked for, with the most that such a machine transfers', () => {
+    const usage = usageWith(2000);
+    expect(usage?.own).toEqual({ ...load.own, cpu: 0.75 });
+    expect(usage?.machine?.load).toEqual(load.machine);
+    expect(usage?.machine?.most.diskRead).toBe(125 * 1_048_576);
+    expect(usageWith(1000)?.own?.cpu).toBe(1);
+  });
+
+  it('is not told where it is not known what the task asked for', () => {
+    expect(usageWith()).toEqual({ maxRss: 5, cpuS: 10 });
+  });
+});

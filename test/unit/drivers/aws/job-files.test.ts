@@ -80,6 +80,52 @@ describe('what a task reports', () => {
     expect(usage('')).toBeNull();
   });
 
+  const line = (load: string): string => `mark max-rss-bytes 1048576 cpu-microseconds 2500000 load ${load}`;
+
+  it('has the load of the container and of the machine', () => {
+    const load = parseReport(line('500,4,2000,1000,100,2000,4000,1000000,6000,500,1000,500,250000')).usage?.load;
+    expect(load?.vcpus).toBe(4);
+    expect(load?.machine).toEqual({
+      cpu: 0.5,
+      ioWait: 0.2,
+      diskRead: 204_800,
+      diskWritten: 409_600,
+      netReceived: 200,
+      netSent: 100,
+    });
+    expect(load?.own).toEqual({
+      cpu: 0.5,
+      ioWait: 0.05,
+      diskRead: 1200,
+      diskWritten: 100,
+      netReceived: 200,
+      netSent: 100,
+    });
+  });
+
+  it('takes idle ticks where the kernel has no PSI, and the machine’s stalls for a container without its own', () => {
+    const load = parseReport(line('500,4,2000,1000,100,1,1,-,1,1,1,1,-')).usage?.load;
+    expect([load?.machine.ioWait, load?.own.ioWait]).toEqual([0.05, 0.05]);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['too few numbers', '1,2,3'],
+    ['too many', '500,4,2000,1000,100,1,1,1,1,1,1,1,1,1'],
+    ['no time', '0,4,2000,1000,100,1,1,1,1,1,1,1,1'],
+    ['no vCPUs', '500,0,2000,1000,100,1,1,1,1,1,1,1,1'],
+    ['a clock that went back', '500,4,-2000,1000,100,1,1,1,1,1,1,1,1'],
+    ['words', 'a,b,c,d,e,f,g,h,i,j,k,l,m'],
+  ])('has no load of %s', (_, load) => {
+    expect(parseReport(line(load)).usage).toEqual({ maxRssMiB: 1, cpuS: 2.5 });
+  });
+
+  it('counts what went back as nothing', () => {
+    const load = parseReport(line('500,4,2000,1000,100,-5,4000,1,6000,-1,1000,500,1')).usage?.load;
+    expect([load?.machine.diskRead, load?.own.diskWritten]).toEqual([0, 0]);
+    expect(load?.own.diskRead).toBe(1200);
+  });
+
   it('is a sentence, however much a program writes there', () => {
     expect(parseReport('mark why output a b was not made')).toEqual({ usage: null, why: 'output a b was not made' });
     expect(parseReport('mark max-rss-bytes 1048576 cpu-microseconds 2500000 why output why was not made')).toEqual({

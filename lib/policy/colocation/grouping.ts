@@ -30,7 +30,7 @@ export const NO_GROUPS: Grouping = { groups: [], next: 1 };
 const LEAST_GROUPS = 6;
 const MOST_GROUPS = 20;
 /** Templates that a clustering looks at: silhouettes compare each with each. */
-const SAMPLE = 200;
+const SAMPLE = 120;
 /** A centre that is nearer than this to an earlier one is the same group. */
 const SAME = 0.3;
 

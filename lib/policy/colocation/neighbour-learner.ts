@@ -63,6 +63,8 @@ const LEAST_BLAMED = 1.3;
 /** A template that was measured. */
 interface Template {
   profile: Profile;
+  /** Nearest group now. */
+  group: string | null;
   count: number;
   /** What it moves where nothing is in its way. */
   moved: Moved;
@@ -171,7 +173,8 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const profile = known === undefined ? now : known.profile.map((x, d) => x + step * ((now[d] ?? 0) - x));
     this.#templates.delete(key);
     const moved = movedAfter(known?.moved, own);
-    this.#templates.set(key, { profile, count, moved, usual: known?.usual ?? null, pace: known?.pace ?? null });
+    const group = groupOf(profile, this.#grouping);
+    this.#templates.set(key, { profile, group, count, moved, usual: known?.usual ?? null, pace: known?.pace ?? null });
     this.#programs.set(programOf(key), key);
     this.#tellApart(key);
     this.#forgetOld();
@@ -202,6 +205,11 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     }
   }
 
+  /** O(templates x groups). */
+  #assign(): void {
+    for (const template of this.#templates.values()) template.group = groupOf(template.profile, this.#grouping);
+  }
+
   /** Clusters again. A group that ends loses its preferences; a new one starts with those of the nearest before. */
   #regroup(): void {
     const before = this.#grouping;
@@ -209,6 +217,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       [...this.#templates.values()].map((t) => t.profile),
       before,
     );
+    this.#assign();
     const now = new Set(this.#grouping.groups.map((g) => g.id));
     for (const { id, centre } of this.#grouping.groups) {
       if (before.groups.some((g) => g.id === id)) continue;
@@ -331,7 +340,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     const sums = new Map<string, number>();
     for (const { template, part, time, tasks = 1 } of beside) {
       const of = this.#known(template);
-      const group = of === undefined ? null : groupOf(of.profile, this.#grouping);
+      const group = of?.group ?? null;
       if (of === undefined || group === null) continue;
       sums.set(group, (sums.get(group) ?? 0) + tasks * time * exposureOf(part, of.moved, most));
     }
@@ -344,17 +353,11 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   }
 
   #groupOf(template: string): string | null {
-    const known = this.#known(template);
-    return known === undefined ? null : groupOf(known.profile, this.#grouping);
+    return this.#known(template)?.group ?? null;
   }
 
   #views(): readonly TemplateView[] {
-    return [...this.#templates].map(([template, { profile, count }]) => ({
-      template,
-      group: groupOf(profile, this.#grouping),
-      profile,
-      count,
-    }));
+    return [...this.#templates].map(([template, { group, profile, count }]) => ({ template, group, profile, count }));
   }
 
   takeDirty(): ReadonlyMap<string, string> {
@@ -375,6 +378,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#byGroup = new Preferences({ step: STEP, window: WINDOW });
     this.#single = new Preferences({ step: STEP, window: WINDOW });
     for (const [key, text] of rows) this.#restoreRow(key.slice(PREFIX.length), text);
+    this.#assign();
     this.#regroupAt = Math.max(1, Math.ceil(REGROUP_AT * this.#templates.size));
     this.#measuredSince = 0;
   }
@@ -388,7 +392,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       const row = parsed(templateRow, text);
       if (row === null) return;
       const { profile, count, moved, usual, pace } = row;
-      this.#templates.set(name, { profile, count, moved, usual, pace });
+      this.#templates.set(name, { profile, group: null, count, moved, usual, pace });
       this.#programs.set(programOf(name), name);
     } else if (kind === 'g/') {
       const row = parsed(groupRow, text);
@@ -413,7 +417,11 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
   }
 
   #stored(kind: string, name: string): object | null {
-    if (kind === 't/') return this.#templates.get(name) ?? null;
+    if (kind === 't/') {
+      const of = this.#templates.get(name);
+      // Groups follow from the profiles.
+      return of === undefined ? null : { ...of, group: undefined };
+    }
     if (kind === 'm/') return this.#most.get(name) ?? null;
     if (kind === 'i/') return this.#endings.of(name).length === 0 ? null : { ended: this.#endings.of(name) };
     if (kind === 's/') {

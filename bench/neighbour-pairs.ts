@@ -3,9 +3,9 @@
  *   npm run bench:neighbour-pairs -- [--rounds 6] [--seconds 4]
  *
  * Linux. A local engine has one machine of two vCPUs. Programs, each of about `--seconds` alone: `cruncher` counts,
- * `streamer` reads memory that no cache holds, `writer` writes to the disk and waits for it. They run alone and in every
- * pair, `--rounds` times; a pair begins at once. Then a queue with all programs of a kind behind one another, in the
- * order of submission and in that of Hugo, with what was learned.
+ * `streamer` reads memory that no cache holds, `writer` writes to the disk and waits for it. They run alone and in
+ * every pair, `--rounds` times; a pair begins at once. Then a queue with all programs of a kind behind one another, in
+ * the order of submission and in that of Hugo, with what was learned.
  *
  * Times of a busy machine say nothing: nothing else should run.
  */

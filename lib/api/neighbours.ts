@@ -1,5 +1,6 @@
 import type { Backend } from '../ports/backend.ts';
 import { neighbourLearner } from '../policy/colocation/neighbour-learner.ts';
+import { exportedRows } from '../policy/colocation/neighbours-file.ts';
 import type { Normal } from '../policy/colocation/slowdowns.ts';
 import type { NeighboursView } from './schemas.ts';
 import { iso } from './views.ts';
@@ -10,9 +11,10 @@ const MOST_NAMED = 10;
 const Z = 1.96;
 
 /** Groups of programs, and how well they share machines, as learned so far. O(templates + groups^2). */
-export async function showNeighbours(of: Backend): Promise<NeighboursView> {
+export async function showNeighbours(of: Backend, { rows: withRows = false } = {}): Promise<NeighboursView> {
   const learner = neighbourLearner({ isKept: false });
-  learner.restore(await of.store.memory(learner.prefix));
+  const rows = await of.store.memory(learner.prefix);
+  learner.restore(rows);
   const belief = learner.belief();
   const templates = Map.groupBy(belief.templates(), (t) => t.group);
   const ids = belief.groups.map((g) => g.id);
@@ -34,10 +36,14 @@ export async function showNeighbours(of: Backend): Promise<NeighboursView> {
       return { running, next, chance: Math.min(1, chances[i] ?? 0), slowdown: theta === null ? null : factorOf(theta) };
     });
   });
-  return { groups, pairs, asOf: iso(of.clock.now()) };
+  return { groups, pairs, ...(withRows ? { rows: exportedRows(rows) } : {}), asOf: iso(of.clock.now()) };
 }
 
-function factorOf({ mean, variance }: Normal) {
-  const spread = Z * Math.sqrt(variance);
+/** log(1 + exposure) beside neighbours that take all of a device. */
+const ALL_OF_IT = Math.LN2;
+
+function factorOf(theta: Normal) {
+  const mean = ALL_OF_IT * theta.mean;
+  const spread = ALL_OF_IT * Z * Math.sqrt(theta.variance);
   return { factor: Math.exp(mean), low: Math.exp(mean - spread), high: Math.exp(mean + spread) };
 }

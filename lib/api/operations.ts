@@ -292,9 +292,9 @@ export const API_OPERATIONS: readonly Operation[] = [
     ...question,
     path: '/api/neighbours',
     summary: 'What was learned of programs that share machines.',
-    query: noQuery,
+    query: request.neighboursQuery,
     answers: { 200: json('Groups of programs, and how well they share machines.', schema.neighboursView) },
-    run: async (_, backend) => ok(await showNeighbours(backend)),
+    run: async ({ query }, backend) => ok(await showNeighbours(backend, query)),
   }),
   operation({
     id: 'streamEvents',

@@ -132,6 +132,14 @@ export const forecastsQuery = z.strictObject({
   zone: text(100).optional(),
   type: text(100).optional().describe('Instance type, exactly.'),
 });
+export const neighboursQuery = z.strictObject({
+  rows: z
+    .enum(['true', 'false'])
+    .transform((v) => v === 'true')
+    .optional()
+    .meta({ override: documented({ type: 'boolean', enum: [true, false] }) })
+    .describe('true: also all that is stored, for another engine to begin with.'),
+});
 export const driftQuery = z.strictObject({
   limit: limit(1000, 100).describe('Most pools.'),
   by: text(200)

@@ -798,10 +798,14 @@ export const neighboursView = z
           .object({ factor: z.number(), low: z.number(), high: z.number() })
           .nullable()
           .describe(
-            'How much longer `running` takes beside one of `next` that has all of the machine, with a 95 % interval; null: not measured.',
+            'How much longer `running` takes beside one of `next` that takes all of a device, with a 95 % interval; null: not measured.',
           ),
       }),
     ),
+    rows: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe('With `rows=true`: all that is stored, for another engine to begin with.'),
     asOf: instant,
   })
   .meta({ id: 'Neighbours' });

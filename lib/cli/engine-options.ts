@@ -1,9 +1,10 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { nearestHint } from '../domain/nearest-name.ts';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import { EbbError } from '../kernel/errors.ts';
 import type { LocalEngineOptions } from '../drivers/local/engine/local-engine.ts';
+import { rowsOfNeighboursFile } from '../policy/colocation/neighbours-file.ts';
 import type { EngineOptions } from './flags/engine-flags.ts';
 import { readSettings } from './settings-file.ts';
 
@@ -35,9 +36,14 @@ export function embeddedOptions(options: EngineOptions, cwd: string, dumpModel?:
     config,
     ...(options.vcpus === undefined ? {} : { vcpus: options.vcpus }),
     ...(options.disk === undefined ? {} : { diskBytes: options.disk }),
+    ...(options.neighbours === undefined ? {} : { learned: neighboursIn(resolve(cwd, options.neighbours)) }),
     dumpModel: dumpModel === undefined ? null : writable(resolve(cwd, dumpModel)),
   };
 }
+
+/** Rows of an exported file. Throws `usage`, or the system's error if it cannot be read. */
+const neighboursIn = (path: string): ReadonlyMap<string, string> =>
+  rowsOfNeighboursFile(readFileSync(path, 'utf8'), path);
 
 /** Path of a file that each decision writes later. Throws the system's error if its folder cannot be written. */
 function writable(path: string): string {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type {
   CostReport,
   DriftView,
@@ -17,9 +18,18 @@ import { routes } from '../routes.ts';
 import type { DriftRisk } from '../../market/forecast/drift.ts';
 import { driftText } from '../views/drift.ts';
 import { forecastsTable, originText } from '../views/forecasts-view.ts';
+import { neighboursFile } from '../../policy/colocation/neighbours-file.ts';
+import { targetOf, writeWhole } from '../simulation/targets.ts';
+import { neighboursPage } from '../views/neighbours-page.ts';
 import { neighboursText } from '../views/neighbours-view.ts';
 import { costTable, instancesTable, plansTable, poolsTable } from '../views/inventory-tables.ts';
-import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
+import type {
+  CostOptions,
+  InstancesOptions,
+  NeighboursOptions,
+  PlansOptions,
+  PoolsOptions,
+} from '../flags/inventory-flags.ts';
 
 export const cost: Action<CostOptions> = async ({ output, json: asJson, client }, _args, { by, idle }) => {
   const engine = await client();
@@ -141,9 +151,28 @@ export const plans: Action<PlansOptions> = async ({ output, json: asJson, client
   else output.line(plansTable(output, list.items));
 };
 
-export const neighbours: Action<object> = async ({ output, json: asJson, client }) => {
+/** Writes what was learned, for another engine to begin with. */
+export const exportNeighbours: Action<object> = async ({ output, json: asJson, client }, [path = '']) => {
+  const file = targetOf('FILE', resolve(path), true);
+  const engine = await client();
+  const { rows = {}, groups } = await engine.get<NeighboursView>(routes.neighbours, { rows: true });
+  writeWhole(file, neighboursFile(rows), 'FILE');
+  const count = Object.keys(rows).length;
+  if (asJson) json(output, { file, rows: count, groups: groups.length });
+  else
+    output.line(
+      `written to ${file}: ${groups.length} groups, ${count} rows; \`ebb up --neighbours FILE\` begins with it`,
+    );
+};
+
+export const neighbours: Action<NeighboursOptions> = async ({ output, json: asJson, client }, _args, { html }) => {
   const engine = await client();
   const found = await engine.get<NeighboursView>(routes.neighbours);
+  if (html !== undefined) {
+    const file = targetOf('--html', resolve(html), true);
+    writeWhole(file, neighboursPage(found), '--html');
+    if (!asJson) output.line(`written to ${file}`);
+  }
   if (asJson) json(output, found);
-  else output.line(neighboursText(output, found));
+  else if (html === undefined) output.line(neighboursText(output, found));
 };

@@ -31,7 +31,12 @@ function engineOptions(command: Command): Command {
       diskBytes,
     )
     .option('--settings <file>', 'settings of the scheduler, and presets of your own, as YAML or JSON', path)
-    .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting);
+    .option('--set <key=value>', 'one setting of the scheduler, may be repeated: see `ebb config`', setting)
+    .option(
+      '--neighbours <file>',
+      'what another engine has learned of programs that share machines, of `ebb neighbours export`: to begin with in a new --dir',
+      path,
+    );
 }
 
 /** Adds `run` and `up`. */

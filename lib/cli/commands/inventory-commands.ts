@@ -1,7 +1,13 @@
 import { type Command, Option } from 'commander';
 import { lazily, type World } from '../context.ts';
-import { whole } from '../options.ts';
-import type { CostOptions, InstancesOptions, PlansOptions, PoolsOptions } from '../flags/inventory-flags.ts';
+import { path, whole } from '../options.ts';
+import type {
+  CostOptions,
+  InstancesOptions,
+  NeighboursOptions,
+  PlansOptions,
+  PoolsOptions,
+} from '../flags/inventory-flags.ts';
 import { COST_KEYS } from '../../domain/costs.ts';
 
 /** Adds commands on capacity and money: cost, pools, instances, plans. */
@@ -70,16 +76,28 @@ export function addCapacity(program: Command, world: World, finish: (code: numbe
 
 /** Adds what was learned of programs that share machines. */
 export function addNeighbours(program: Command, world: World, finish: (code: number) => void): void {
-  program
+  const neighbours = program
     .command('neighbours')
     .summary('what was learned of programs that share machines')
-    .description('Programs that share machines.')
+    .description('Programs that share machines.');
+  neighbours
+    .command('export')
+    .summary('write all of it, for another engine to begin with')
+    .description(
+      'Writes what was learned of programs that share machines to a file, for another engine to begin with: `ebb up --neighbours FILE`.',
+    )
+    .argument('<file>', 'file to write', path)
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ ebb neighbours export neighbours.json')
+    .action(lazily(world, finish, async () => (await import('../actions/inventory.ts')).exportNeighbours));
+  neighbours
     .command('show')
     .summary('groups of programs, and how well they share machines')
     .description(
       'Shows what was learned of programs that share machines: groups that use them alike, how likely each is to be the next beside another, and how much longer it runs there.',
     )
+    .option('--html <file>', 'write it as a page with heat maps that needs nothing else', path)
     .option('--json', 'print as JSON')
-    .addHelpText('after', '\nExample:\n  $ ebb neighbours show')
-    .action(lazily(world, finish, async () => (await import('../actions/inventory.ts')).neighbours));
+    .addHelpText('after', '\nExamples:\n  $ ebb neighbours show\n  $ ebb neighbours show --html neighbours.html')
+    .action(lazily<NeighboursOptions>(world, finish, async () => (await import('../actions/inventory.ts')).neighbours));
 }

@@ -14,6 +14,8 @@ export interface EngineOptions {
   /** Path of a file. */
   readonly settings?: string;
   readonly set?: Readonly<Record<string, unknown>>;
+  /** Path of a file. */
+  readonly neighbours?: string;
 }
 
 export interface RunOptions extends EngineOptions {

@@ -22,3 +22,7 @@ export interface InstancesOptions {
 export interface PlansOptions {
   readonly limit: number;
 }
+
+export interface NeighboursOptions {
+  readonly html?: string;
+}

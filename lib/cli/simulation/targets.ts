@@ -28,7 +28,8 @@ export function targetsOf({ report, log }: Targets): Targets {
   return found;
 }
 
-function targetOf(flag: string, path: string, plainOnly: boolean): string {
+/** Absolute path of one file, likewise. `plainOnly`: no device or pipe. */
+export function targetOf(flag: string, path: string, plainOnly: boolean): string {
   const refuse = (what: string, next: string): never => {
     throw new EbbError('usage', { what: `${flag} cannot be written: ${what}`, got: path, next });
   };
@@ -51,14 +52,14 @@ function targetOf(flag: string, path: string, plainOnly: boolean): string {
 }
 
 /** Writes the file whole or not at all. Throws the EbbError of `unwritten`. */
-export function writeWhole(path: string, text: string): void {
+export function writeWhole(path: string, text: string, flag = '--report'): void {
   const temporary = `${path}.part`;
   try {
     writeFileSync(temporary, text);
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw unwritten('--report', path, error);
+    throw unwritten(flag, path, error);
   }
 }
 

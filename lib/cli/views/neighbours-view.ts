@@ -55,7 +55,7 @@ export function neighboursText(output: Pick<Output, 'colors' | 'columns'>, { gro
     about,
     `\n${output.colors.bold('Next beside it')}: how likely, by how well both used machines together\n`,
     map(({ chance }) => `${shade(chance)} ${percent(chance)}`),
-    `\n${output.colors.bold('Runs longer beside')} one that has all of the machine\n`,
+    `\n${output.colors.bold('Runs longer beside')} one that takes all of a device\n`,
     map(({ slowdown }) => (slowdown === null ? '-' : `${shade(slowdown.factor - 1)} ${slowdown.factor.toFixed(2)}x`)),
   ].join('\n');
 }

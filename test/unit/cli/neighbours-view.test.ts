@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { createColors } from 'picocolors';
 import type { NeighboursView } from '../../../lib/api/schemas.ts';
+import { neighboursPage } from '../../../lib/cli/views/neighbours-page.ts';
 import { neighboursText } from '../../../lib/cli/views/neighbours-view.ts';
 
 const output = { colors: createColors(false), columns: 80 };
@@ -35,5 +36,27 @@ describe('what was learned of neighbours, as text', () => {
     expect(neighboursText(output, { groups: [], pairs: [], asOf: view.asOf })).toContain(
       'nothing has been learned yet',
     );
+  });
+});
+
+describe('what was learned of neighbours, as a page', () => {
+  it('has the groups and both maps, darker where more', () => {
+    const page = neighboursPage(view);
+    expect(page).toContain(
+      '<td class="high" style="background: rgb(73, 132, 171)">1.70x<small>1.50 to 1.90</small></td>',
+    );
+    expect(page).toContain('<td class="low" style="background: rgb(244, 247, 251)">0.97x');
+    expect(page).toContain('ana/b/b/main, ana/c/c/main, ana/d/d/main and 6 more');
+    expect(page).not.toContain('<script');
+  });
+
+  it('shows names of programs as text, whatever they are', () => {
+    const page = neighboursPage({ ...view, groups: [group('g1', ['<img src=x onerror=alert(1)>'])] });
+    expect(page).not.toContain('<img');
+    expect(page).toContain('&#60;img');
+  });
+
+  it('says so where nothing is known', () => {
+    expect(neighboursPage({ groups: [], pairs: [], asOf: view.asOf })).toContain('Nothing has been learned yet.');
   });
 });

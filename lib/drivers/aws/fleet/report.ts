@@ -2,11 +2,14 @@ import { soundLoad, type Load } from '../../../domain/load.ts';
 
 /**
  * Report of an attempt's entrypoint at its end (entrypoint.ts): one line of the log, `MARK [max-rss-bytes N
- * cpu-microseconds N [load N,N,...]] [why ...]`. The load has 13 numbers, differences of counters but for the second,
- * `-` for one that the kernel does not tell: time, s/100; vCPUs of the machine; of the machine all ticks of all vCPUs,
- * busy ones, and idle ones while something waited for I/O, sectors read and written, time stalled by I/O, us (PSI); of
- * the container bytes read and written, bytes received and sent, time stalled by I/O, us. Readers of the log do not see it. A log line costs by its bytes, and its reading
- * nothing. An S3 object cost a fifth of everything else per job.
+ * cpu-microseconds N [load N,N,...]] [why ...]`. Readers of the log do not see it. A log line costs by its bytes, and
+ * its reading nothing. An S3 object cost a fifth of everything else per job.
+ *
+ * The load has 13 numbers, differences of counters but for the second, `-` for one that the kernel does not tell:
+ * - time, s/100; vCPUs of the machine;
+ * - of the machine: all ticks of all vCPUs, busy ones, idle ones while something waited for I/O; sectors read and
+ *   written; time stalled by I/O, us (PSI);
+ * - of the container: bytes read and written, received and sent; time stalled by I/O, us.
  */
 export interface TaskReport {
   /** Usage; null if the image or the machine could not tell. */
@@ -46,33 +49,35 @@ export function parseReport(line: string): TaskReport {
   };
 }
 
-/** Empty where the image or the kernel could not tell, or a counter went back. */
+/** Empty where the image or the kernel could not tell, or the clock went back. */
 function loadOf(text: string | undefined, cpuMicros: number): { readonly load?: ReportedLoad } {
-  const counts = (text ?? '').split(',').map(amount);
-  const [hundredths, vcpus, ticks, busy, idleWaits, sectorsRead, sectorsWritten, machineStall, ...of] = counts;
-  if (counts.length !== 13 || !hundredths || !vcpus || !ticks) return {};
-  const [read, written, received, sent, ownStall] = of;
+  const counts = (text ?? '').split(',').map((count) => amount(count) ?? NaN);
+  if (counts.length !== 13) return {};
+  const [hundredths = 0, vcpus = 0, ticks = 0, busy = NaN, idleWaits = NaN, ...rest] = counts;
+  const [sectorsRead = NaN, sectorsWritten = NaN, machineStall = NaN, ...own] = rest;
+  const [read = NaN, written = NaN, received = NaN, sent = NaN, ownStall = NaN] = own;
+  if (!(hundredths > 0) || !(vcpus > 0) || !(ticks > 0)) return {};
   const s = hundredths / 100;
-  const perS = (count: number | null | undefined, unit = 1): number => (count == null ? NaN : (count * unit) / s);
-  const net = { netReceived: perS(received), netSent: perS(sent) };
-  const waits = (micros: number | null | undefined): number => perS(micros, 1e-6);
+  const net = { netReceived: received / s, netSent: sent / s };
+  const stalled = machineStall / 1e6 / s;
   const machine = soundLoad({
-    cpu: (busy ?? NaN) / ticks,
-    ioWait: machineStall == null ? (idleWaits ?? NaN) / ticks : waits(machineStall),
-    diskRead: perS(sectorsRead, SECTOR_BYTES),
-    diskWritten: perS(sectorsWritten, SECTOR_BYTES),
+    cpu: busy / ticks,
+    ioWait: Number.isNaN(stalled) ? idleWaits / ticks : stalled,
+    diskRead: (sectorsRead * SECTOR_BYTES) / s,
+    diskWritten: (sectorsWritten * SECTOR_BYTES) / s,
     ...net,
   });
-  const used = perS(cpuMicros, 1e-6);
-  const own = soundLoad({
-    cpu: used / vcpus,
+  const ownStalled = ownStall / 1e6 / s;
+  const used = soundLoad({
+    cpu: cpuMicros / 1e6 / s / vcpus,
     // Where the container is not told apart, it waits for what the machine waits for.
-    ioWait: ownStall == null ? (machine?.ioWait ?? NaN) : waits(ownStall),
-    diskRead: perS(read),
-    diskWritten: perS(written),
+    ioWait: Number.isNaN(ownStalled) ? (machine?.ioWait ?? NaN) : ownStalled,
+    diskRead: read / s,
+    diskWritten: written / s,
     ...net,
   });
-  return own === null || machine === null ? {} : { load: { vcpus, own: { ...own, cpu: own.cpu * vcpus }, machine } };
+  if (used === null || machine === null) return {};
+  return { load: { vcpus, own: { ...used, cpu: used.cpu * vcpus }, machine } };
 }
 
 function amount(text: string | undefined): number | null {

@@ -6,6 +6,7 @@ import type { JobId } from '../../../kernel/ids.ts';
 import { randomStream } from '../../../kernel/random.ts';
 import { raw } from '../../../kernel/units.ts';
 import { expectInstances } from '../../../market/fargate.ts';
+import { neighbourLearner } from '../../../policy/colocation/neighbour-learner.ts';
 import { presetNamed } from '../../../stages/registry.ts';
 import { composeLearners } from '../../../cycle/learn/compose-learners.ts';
 import { runtimeLearner } from '../../../stages/estimate/runtime-learner.ts';
@@ -56,6 +57,8 @@ export interface LocalEngineOptions extends GivenWorld {
   readonly say?: (text: string) => void;
   /** Changes each job, and each replica, after its files are placed. Absent: they run as they were submitted. */
   readonly altered?: (spec: JobSpec) => JobSpec;
+  /** Rows of the learner of neighbours, to begin with where it has learned nothing. Absent: none. */
+  readonly learned?: ReadonlyMap<string, string>;
 }
 
 /**
@@ -119,6 +122,7 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
     throw nothingUnfinished(options.dir);
   }
   const world = await enterWorld(options.dir, options, earlier);
+  if (options.learned !== undefined) await beginWith(options.learned, store);
   if (options.dumpModel !== null) expectModel(world);
   const market = replayMarket(world.trace, () => world.clock.now());
   const fleet = createLocalFleet({
@@ -167,6 +171,23 @@ async function compose(options: LocalEngineOptions, lock: { release(): void }): 
       await closed;
     },
   };
+}
+
+/** Stores rows of a learner, unless it has some. The engine takes the lease after this. */
+async function beginWith(learned: ReadonlyMap<string, string>, store: SqliteStore): Promise<void> {
+  const { prefix } = neighbourLearner({ isKept: false });
+  if ((await store.memory(prefix)).size > 0) {
+    throw new EbbError('usage', {
+      what: '--neighbours is to begin with, and this engine has learned of neighbours already',
+      got: 'a --dir with what it has learned',
+      next: 'leave it out, or name a new --dir',
+    });
+  }
+  const token = await store.takeLease('neighbours');
+  await store.commit(
+    token,
+    [...learned].map(([key, value]) => ({ put: 'memory', key, value })),
+  );
 }
 
 type World = Awaited<ReturnType<typeof enterWorld>>;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { jobId } from '../../../../lib/kernel/ids.ts';
 import type { NeighbourBelief } from '../../../../lib/policy/colocation/neighbour-belief.ts';
+import { poolParts } from '../../../../lib/domain/pool.ts';
 import { throughputAware as acquire } from '../../../../lib/stages/scale/throughput-aware.ts';
 import { throughputAware as place } from '../../../../lib/stages/place/throughput-aware.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../../../../lib/policy/contracts.ts';
@@ -35,7 +36,7 @@ function bought(name: string, count: number, belief: NeighbourBelief): Readonly<
     snapshot: { ...input.snapshot, jobs },
     beliefs: { of: () => belief } as unknown as DecisionContext['beliefs'],
   });
-  return Object.fromEntries(purchases.map((p) => [p.pool.split('/', 1)[0] ?? '', p.count]));
+  return Object.fromEntries(purchases.map((p) => [poolParts(p.pool).type, p.count]));
 }
 
 describe('throughput-aware purchases', () => {

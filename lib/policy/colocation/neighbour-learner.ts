@@ -24,6 +24,7 @@ import {
 } from './neighbour-rows.ts';
 import { Preferences } from './preferences.ts';
 import {
+  besideHeir,
   beyondUsual,
   measured,
   NO_SLOWDOWN,
@@ -210,7 +211,10 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     for (const template of this.#templates.values()) template.group = groupOf(template.profile, this.#grouping);
   }
 
-  /** Clusters again. A group that ends loses its preferences; a new one starts with those of the nearest before. */
+  /**
+   * Clusters again. A new group starts with what is known of the nearest before. The preferences of one that ends go
+   * with it; who was beside it was beside the nearest one now.
+   */
   #regroup(): void {
     const before = this.#grouping;
     this.#grouping = regrouped(
@@ -228,15 +232,30 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
       const pairs = this.#pairs.get(nearest.id);
       if (pairs !== undefined) this.#pairs.set(id, new Map(pairs));
     }
-    for (const { id } of before.groups) {
+    for (const { id, centre } of before.groups) {
       if (now.has(id)) continue;
       this.#byGroup.forget(id);
       this.#pairs.delete(id);
-      for (const pairs of this.#pairs.values()) pairs.delete(id);
+      this.#inherit(id, groupOf(centre, this.#grouping));
       this.#changed(`g/${id}`);
     }
     this.#changed(GROUPS);
     for (const id of now) this.#changed(`g/${id}`);
+  }
+
+  /** O(groups + templates). */
+  #inherit(id: string, heir: string | null): void {
+    for (const pairs of this.#pairs.values()) {
+      const theta = pairs.get(id);
+      pairs.delete(id);
+      if (theta !== undefined && heir !== null && !pairs.has(heir)) pairs.set(heir, theta);
+    }
+    for (const [key, template] of this.#templates) {
+      const { usual, pace } = template;
+      template.usual = usual && besideHeir(usual, id, heir);
+      template.pace = pace && besideHeir(pace, id, heir);
+      if (template.usual !== usual || template.pace !== pace) this.#changed(`t/${key}`);
+    }
   }
 
   /** Of a pair the later one was chosen beside the earlier one, which ran. */

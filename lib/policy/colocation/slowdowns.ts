@@ -102,6 +102,13 @@ export function beyondUsual(beside: readonly Beside[], usual: Readonly<Record<st
   return [...groups].map((group) => ({ group, exposure: (now.get(group) ?? 0) - (usual[group] ?? 0) }));
 }
 
+/** The same with what was beside a group that is no more beside its heir; null: it has none. */
+export function besideHeir(of: Usual, group: string, heir: string | null): Usual {
+  const { [group]: was, ...exposures } = of.exposures;
+  if (was === undefined) return of;
+  return { ...of, exposures: heir === null ? exposures : { ...exposures, [heir]: (exposures[heir] ?? 0) + was } };
+}
+
 const round = (x: number): number => Math.round(1e6 * x) / 1e6;
 
 /** Factor on the running time. */

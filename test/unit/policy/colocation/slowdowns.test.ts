@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomStream } from '../../../../lib/kernel/random.ts';
 import {
+  besideHeir,
   measured,
   NO_PAIR,
   slowdownBeside,
@@ -89,5 +90,13 @@ describe('slow-downs by neighbours', () => {
       for (const x of [usual.mean, usual.noise, pairs.get('x')?.mean, pairs.get('x')?.variance])
         expect(Number.isFinite(x)).toBe(true);
     }
+  });
+
+  it('count what was beside a group that is no more as beside its heir', () => {
+    const of = { mean: 1, noise: 1, count: 3, exposures: { a: 0.5, b: 0.25 } };
+    expect(besideHeir(of, 'a', 'b')).toEqual({ ...of, exposures: { b: 0.75 } });
+    expect(besideHeir(of, 'a', 'c')).toEqual({ ...of, exposures: { b: 0.25, c: 0.5 } });
+    expect(besideHeir(of, 'a', null)).toEqual({ ...of, exposures: { b: 0.25 } });
+    expect(besideHeir(of, 'z', 'b')).toBe(of);
   });
 });

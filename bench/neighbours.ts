@@ -54,7 +54,7 @@ const yearsIn = (world: World): readonly string[] =>
 await mainOf(
   {
     name: 'neighbours',
-    title: 'Noisy neighbours: cost of a day of mixed work',
+    title: 'Noisy neighbours on a day of mixed work',
     about: `Days of 480 jobs of 24 templates, half with deadlines, on markets of real prices, in simulated worlds where programs slow one another down. Nothing is known at first. \`${UNAWARE}\` is the default preset with \`neighbours: false\`. Ratios of sums over days, with 95 % intervals by resampling days.`,
     url: import.meta.url,
     seeds: Number(options.seeds),

@@ -145,7 +145,7 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     }
     const beside = this.#exposures(this.#besideAll(event, ending), event.pool.type);
     for (const [by, run] of runsOf(event, beside)) this.#time(key, by, run);
-    this.#remember(event.attempt.instance, ending);
+    this.#remember(event, ending);
     if (this.#templates.has(key)) this.#changed(`t/${key}`);
   }
 
@@ -161,10 +161,15 @@ class NeighbourLearner implements Learner<NeighbourBelief> {
     this.#changed(`m/${type}`);
   }
 
-  #remember(instance: string, ending: Ending): void {
-    const forgotten = this.#endings.add(instance, ending);
+  #remember({ attempt: { instance }, neighbours }: AttemptEnded, ending: Ending): void {
+    const sinceMs = neighbours.reduce(
+      (first, { attempt }) => Math.min(first, attempt.startedMs === null ? Infinity : raw(attempt.startedMs)),
+      Infinity,
+    );
+    const had = this.#endings.of(instance).length;
+    const forgotten = this.#endings.add(instance, ending, sinceMs);
     if (forgotten !== null) this.#changed(`i/${forgotten}`);
-    this.#changed(`i/${instance}`);
+    if (had > 0 || this.#endings.of(instance).length > 0) this.#changed(`i/${instance}`);
   }
 
   #profile(key: string, now: Profile, own: Load): void {
@@ -478,7 +483,6 @@ const allTheTime = (beside: readonly Tenant[]): readonly (Tenant & { readonly ti
   beside.map((tenant) => ({ ...tenant, time: 1 }));
 
 const endingOf = (event: AttemptEnded, template: string): Ending => ({
-  id: event.attempt.id,
   template,
   part: partOf(event.attempt, event),
   startedMs: raw(event.attempt.startedMs ?? event.atMs),

@@ -32,9 +32,7 @@ const rate = z.number().min(0);
 export const machineRow = z.object({ version, diskRead: rate, diskWritten: rate, netReceived: rate, netSent: rate });
 export const endingsRow = z.object({
   version,
-  ended: z.array(
-    z.object({ id: z.string(), template: z.string(), part: z.number(), startedMs: z.number(), endedMs: z.number() }),
-  ),
+  ended: z.array(z.object({ template: z.string(), part: z.number(), startedMs: z.number(), endedMs: z.number() })),
 });
 
 /** A stored row; null: it is empty, damaged, or of another version. */

@@ -21,13 +21,12 @@ export interface Together extends Tenant {
 
 /** An attempt that has ended. */
 export interface Ending extends Tenant {
-  readonly id: string;
   readonly startedMs: number;
   readonly endedMs: number;
 }
 
 /** Endings that are remembered of an instance, and instances. */
-const MOST_ENDINGS = 32;
+const MOST_ENDINGS = 16;
 const MOST_INSTANCES = 10_000;
 
 /** Key of a stage's programs: the template of its job, and its name. */
@@ -56,29 +55,31 @@ export const partOf = (
   { pool }: { readonly pool: Pick<AttemptEnded['pool'], 'type'> },
 ): number => Math.min(1, dominantShare(resources, pool.type.capacity));
 
-/** Attempts that ended on instances that are up, the last ones of each. */
+/** Attempts that ended while others ran that still do, by instance: the last ones of each. */
 export class Endings {
   readonly #of = new Map<string, Ending[]>();
 
   /** Neighbours that ended while an attempt ran. O(endings). */
-  during(instance: string, { id, startedMs, endedMs }: Omit<Ending, keyof Tenant>): readonly Together[] {
+  during(instance: string, { startedMs, endedMs }: Omit<Ending, keyof Tenant>): readonly Together[] {
     const longMs = endedMs - startedMs;
     return (this.#of.get(instance) ?? []).flatMap((of): Together[] => {
       const togetherMs = Math.min(endedMs, of.endedMs) - Math.max(startedMs, of.startedMs);
       // One that ends at the same instant is still there.
-      if (of.id === id || of.endedMs >= endedMs || togetherMs <= 0) return [];
+      if (of.endedMs >= endedMs || togetherMs <= 0) return [];
       const { template, part } = of;
       return [{ template, part, time: togetherMs / longMs, isLater: of.startedMs > startedMs }];
     });
   }
 
-  /** Adds one, and gives the instance that is forgotten for it, if any. */
-  add(instance: string, ending: Ending): string | null {
-    const known = this.#of.get(instance) ?? [];
-    known.push(ending);
-    if (known.length > MOST_ENDINGS) known.shift();
+  /**
+   * Adds one, and gives the instance that is forgotten for it, if any. `sinceMs`: first start of those that still run
+   * there; endings before it say nothing of them. Infinity: nothing runs.
+   */
+  add(instance: string, ending: Ending, sinceMs: number): string | null {
+    const known = [...(this.#of.get(instance) ?? []), ending].filter((of) => of.endedMs > sinceMs);
     this.#of.delete(instance);
-    this.#of.set(instance, known);
+    if (known.length === 0) return null;
+    this.#of.set(instance, known.slice(-MOST_ENDINGS));
     if (this.#of.size <= MOST_INSTANCES) return null;
     const [oldest = instance] = this.#of.keys();
     this.#of.delete(oldest);

@@ -112,15 +112,16 @@ describe('the learners of a policy', () => {
     const ebbtide = presetNamed('ebbtide').learners;
     expect(ebbtide).toEqual({
       estimate: [runtimeLearner],
-      decide: [LEARNERS.lateness, LEARNERS['copy-wins']],
-      all: [runtimeLearner, LEARNERS.lateness, LEARNERS['copy-wins']],
+      decide: [LEARNERS.neighbours, LEARNERS.lateness, LEARNERS['copy-wins']],
+      all: [runtimeLearner, LEARNERS.neighbours, LEARNERS.lateness, LEARNERS['copy-wins']],
     });
     expect(presetNamed('fleet').learners.all).toEqual([]);
     const of = reading('scale', ['capacity', 'diary'], () => undefined);
     const presets = { mine: { extends: 'ebbtide', scale: 'reading' } };
     const { learners } = presetNamed('mine', presets, { ownPolicies: [of], learners: { diary } });
-    expect(learners.decide).toEqual([LEARNERS.lateness, LEARNERS['copy-wins'], LEARNERS.capacity, diary]);
-    expect(learners.all).toEqual([runtimeLearner, LEARNERS.lateness, LEARNERS['copy-wins'], LEARNERS.capacity, diary]);
+    const { neighbours, lateness, capacity } = LEARNERS;
+    expect(learners.decide).toEqual([neighbours, lateness, LEARNERS['copy-wins'], capacity, diary]);
+    expect(learners.all).toEqual([runtimeLearner, neighbours, lateness, LEARNERS['copy-wins'], capacity, diary]);
   });
 
   it('are known by their own names, and shipped policies declare no others', () => {

@@ -228,7 +228,8 @@ const counted = (types: readonly string[]) => ({
   succeeded: types.filter((t) => t === 'attempt-succeeded').length,
 });
 
-const usesSpot = (preset: string): boolean => !['on-demand', 'fargate'].includes(preset);
+/** `eva` takes a pool here that is not interrupted. */
+const usesSpot = (preset: string): boolean => !['on-demand', 'fargate', 'eva'].includes(preset);
 const TASKS = WANTED.reduce((n, w) => n + w.tasks, 0);
 
 describe('every preset, and one that a user mixed', () => {

@@ -155,7 +155,7 @@ try {
       return { a, b, measured, learned: pair?.slowdown?.factor ?? 1 };
     }),
   );
-  console.log('running   beside    measured  learned (beside all of a machine)');
+  console.log('running   beside    measured  learned (beside one that takes all of a device)');
   for (const { a, b, measured, learned } of rows)
     console.log(`${a.padEnd(9)} ${b.padEnd(9)} ${measured.toFixed(2).padStart(7)}x ${learned.toFixed(2).padStart(7)}x`);
   /** Pairs whose measured slow-downs differ by more than noise, in the same order as learned. */

@@ -1,6 +1,6 @@
 /** Runs as tables: one for each queue. */
 import type { Figure, Table } from '../cluster/record.ts';
-import { shown } from '../cluster/results.ts';
+import { recorded, shown } from '../cluster/results.ts';
 import { clusterRatio } from '../intervals.ts';
 import { percentile } from '../figures.ts';
 import { LIMIT_S, type Answer } from './order.ts';
@@ -20,8 +20,7 @@ function ratio(answers: readonly Answer[], preset: string) {
     const under = below.get(a.seed);
     return under === undefined ? [] : [{ cluster: a.seed, over: a.figures.makespanS, under }];
   });
-  const { value, interval } = clusterRatio(pairs);
-  return value === null ? null : { value, low: interval?.low ?? null, high: interval?.high ?? null };
+  return recorded(clusterRatio(pairs));
 }
 
 const waitsOf = (answers: readonly Answer[]): readonly number[] => answers.flatMap((a) => a.figures.waitedS);

@@ -1,6 +1,6 @@
 /** Runs as tables: one for each world. */
 import type { Figure, Table } from '../cluster/record.ts';
-import { shown } from '../cluster/results.ts';
+import { recorded, shown } from '../cluster/results.ts';
 import { clusterRatio } from '../intervals.ts';
 import { UNAWARE, type Answer } from './order.ts';
 import type { World } from './worlds.ts';
@@ -21,8 +21,7 @@ function ratio(answers: readonly Answer[], preset: string, under = UNAWARE) {
     const usd = below.get(`${a.year} ${a.seed}`);
     return usd === undefined ? [] : [{ cluster: 10_000 * Number(a.year) + a.seed, over: a.figures.usd, under: usd }];
   });
-  const { value, interval } = clusterRatio(pairs);
-  return value === null ? null : { value, low: interval?.low ?? null, high: interval?.high ?? null };
+  return recorded(clusterRatio(pairs));
 }
 
 const sum = (answers: readonly Answer[], f: (a: Answer['figures']) => number): number =>

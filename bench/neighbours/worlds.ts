@@ -117,7 +117,7 @@ function byPairs(data: string): WorldOf {
   const measured = byContention(
     (of) => {
       const load = loads.get(programOf(of));
-      // What is scarce is named after the disk, in parts of what the machine has.
+      // The fitted disk rate is a part of the machine's: here it becomes bytes per second.
       const diskRead = (load?.transfers.diskRead ?? 0) * transfersOf(LIKE).diskRead;
       return load === undefined ? null : { ...load, transfers: { ...NOTHING, diskRead } };
     },

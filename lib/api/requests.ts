@@ -119,6 +119,14 @@ export const costsQuery = z.strictObject({
     .default('shared')
     .describe('`shared`: idle time is in the rows of the jobs that caused it; `apart`: in a row of its own.'),
 });
+/** `true` or `false` in a query. */
+const flag = () =>
+  z
+    .enum(['true', 'false'])
+    .transform((v) => v === 'true')
+    .optional()
+    .meta({ override: documented({ type: 'boolean', enum: [true, false] }) });
+
 export const poolsQuery = z.strictObject({
   limit: limit(5000, 1000),
   cursor,
@@ -133,12 +141,7 @@ export const forecastsQuery = z.strictObject({
   type: text(100).optional().describe('Instance type, exactly.'),
 });
 export const neighboursQuery = z.strictObject({
-  rows: z
-    .enum(['true', 'false'])
-    .transform((v) => v === 'true')
-    .optional()
-    .meta({ override: documented({ type: 'boolean', enum: [true, false] }) })
-    .describe('true: also all that is stored, for another engine to begin with.'),
+  rows: flag().describe('true: also all that is stored, for another engine to begin with.'),
 });
 export const driftQuery = z.strictObject({
   limit: limit(1000, 100).describe('Most pools.'),
@@ -150,12 +153,7 @@ export const driftQuery = z.strictObject({
 export const instancesQuery = z.strictObject({
   limit: limit(1000, 100),
   cursor,
-  live: z
-    .enum(['true', 'false'])
-    .transform((v) => v === 'true')
-    .optional()
-    .meta({ override: documented({ type: 'boolean', enum: [true, false] }) })
-    .describe('true: not ended; false: ended; absent: all.'),
+  live: flag().describe('true: not ended; false: ended; absent: all.'),
 });
 export const plansQuery = z.strictObject({ limit: limit(200, 20), cursor });
 export const eventsQuery = z.strictObject({

@@ -9,6 +9,10 @@ import { priceDriftLearner } from './price-drift-learner.ts';
 import { runtimeLearner } from './estimate/runtime-learner.ts';
 import { taskAverageLearner } from './estimate/task-average-learner.ts';
 
+/**
+ * Learners, in the order in which they are told of an event. `neighbours` comes after `runtimes`, which asks how much
+ * an attempt was slowed down by what was known before it ended.
+ */
 export const LEARNERS = {
   runtimes: runtimeLearner,
   'task-averages': taskAverageLearner,

@@ -1,4 +1,4 @@
-/** What was learned of neighbours as one self-contained page: groups, and two heat maps. It runs no script. */
+/** Page of learned groups and slow-downs: a table and two heat maps, self-contained, without scripts. */
 import type { NeighboursView } from '../../api/schemas.ts';
 import { html, Markup, rawElement } from '../../report/markup.ts';
 import { STYLE } from '../../report/style.ts';
@@ -72,19 +72,11 @@ function aboutGroups(groups: readonly Group[]): Markup {
       <td class="programs">${templates.join(', ')}${more > 0 ? ` and ${more} more` : ''}</td>
     </tr>`;
   };
-  const about = html`<div class="scroll">
-    <table>
-      <thead>
-        <tr>
-          ${titles.map((title) => html`<th scope="col">${title}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${groups.map(row)}
-      </tbody>
-    </table>
-  </div>`;
-  return section('Groups', 'What their programs use: of what they ask for, and of the disk and network.', about);
+  return section(
+    'Groups',
+    'What their programs use: of what they ask for, and of the disk and network.',
+    table(titles, groups.map(row)),
+  );
 }
 
 function heatMap(groups: readonly Group[], pairs: readonly Pair[], shown: (pair: Pair) => Markup): Markup {
@@ -97,20 +89,22 @@ function heatMap(groups: readonly Group[], pairs: readonly Pair[], shown: (pair:
         return pair === undefined ? html`<td>-</td>` : shown(pair);
       })}
     </tr>`;
-  return html`<div class="scroll">
-    <table class="map">
+  return table(['runs', ...groups.map(({ id }) => id)], groups.map(row), 'map');
+}
+
+const table = (titles: readonly string[], rows: readonly Markup[], kind = ''): Markup =>
+  html`<div class="scroll">
+    <table class="${kind}">
       <thead>
         <tr>
-          <th scope="col">runs</th>
-          ${groups.map(({ id }) => html`<th scope="col">${id}</th>`)}
+          ${titles.map((title) => html`<th scope="col">${title}</th>`)}
         </tr>
       </thead>
       <tbody>
-        ${groups.map(row)}
+        ${rows}
       </tbody>
     </table>
   </div>`;
-}
 
 function slowdownCell({ slowdown }: Pair): Markup {
   if (slowdown === null) return html`<td>-</td>`;

@@ -2,10 +2,10 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
 import type { Attempt, StageSpec, TaskRef } from '../../domain/job.ts';
-import { dominantShare } from '../../domain/resources.ts';
 import { slowdownOn } from '../../domain/slowdown.ts';
 import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
-import { templateOf, type Tenant } from '../../policy/colocation/together.ts';
+import { besideOneOf, partIn, tenantsOn, withTask, type Tenants } from '../../policy/colocation/tenants.ts';
+import { templateOf } from '../../policy/colocation/together.ts';
 import type { DecideInput } from './deliberation.ts';
 
 interface Start {
@@ -36,36 +36,29 @@ export function pacesBeside<S>(
   });
   if (belief?.tellsAny() !== true) return (start) => keys(soft(start), 1);
   const starting = Map.groupBy(starts, (s) => s.instance);
-  const known = new Map<InstanceId, ReadonlyMap<string, Required<Tenant>>>();
+  const known = new Map<InstanceId, Tenants>();
   const templateIn = ({ job }: Pick<TaskRef, 'job'>, stage: StageSpec): string | null => {
     const of = snapshot.jobs.get(job);
     return of === undefined ? null : templateOf(of, stage);
   };
-  const tenantsOn = (id: InstanceId): ReadonlyMap<string, Required<Tenant>> => {
-    const tenants = new Map<string, Required<Tenant>>();
-    const { attempts, pool } = viewOf(id);
-    const add = (template: string | null, need: StageSpec['resources']): void => {
-      if (template === null) return;
-      const part = Math.min(1, dominantShare(need, pool.type.capacity));
-      tenants.set(template, { template, part, tasks: (tenants.get(template)?.tasks ?? 0) + 1 });
-    };
-    for (const { attempt, stage } of attempts)
-      if (attempt.state !== 'stopping') add(templateIn(attempt, stage), attempt.resources);
-    for (const { task, stage } of starting.get(id) ?? []) add(templateIn(task, stage), stage.resources);
+  const all = (id: InstanceId): Tenants => {
+    const view = viewOf(id);
+    const tenants = tenantsOn(view, snapshot);
+    for (const { task, stage } of starting.get(id) ?? []) {
+      const template = templateIn(task, stage);
+      if (template !== null) withTask(tenants, template, partIn(view.pool.type, stage.resources));
+    }
     return tenants;
   };
   return (start) => {
     const template = templateIn(start.task, start.stage);
     if (template === null || !belief.tells(template)) return keys(soft(start), 1);
     let tenants = known.get(start.instance);
-    if (tenants === undefined) known.set(start.instance, (tenants = tenantsOn(start.instance)));
-    const beside = [...tenants.values()].map((t) => (t.template === template ? { ...t, tasks: t.tasks - 1 } : t));
-    const used = Math.min(
-      1,
-      [...tenants.values()].reduce((sum, t) => sum + t.tasks * t.part, 0),
-    );
+    if (tenants === undefined) known.set(start.instance, (tenants = all(start.instance)));
+    const beside = besideOneOf(tenants.values(), template);
+    const used = tenants.values().reduce((sum, t) => sum + t.tasks * t.part, 0);
     const { type } = viewOf(start.instance).pool;
-    const { factor } = belief.againstUsual(template, beside, { type, known: used });
+    const { factor } = belief.againstUsual(template, beside, { type, known: Math.min(1, used) });
     return keys(soft(start), Math.abs(factor - 1) < LEAST ? 1 : Number(factor.toFixed(2)));
   };
 }

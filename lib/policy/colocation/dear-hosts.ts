@@ -6,13 +6,14 @@ import { once } from '../../kernel/once.ts';
 import { raw } from '../../kernel/units.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
 import { usdPerHourOf } from '../../domain/pool.ts';
-import { countFits, dominantShare } from '../../domain/resources.ts';
+import { countFits } from '../../domain/resources.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../contracts.ts';
 import { leftOfEach } from '../left-of.ts';
 import { countedNeighbours } from './counted-neighbours.ts';
 import type { NeighbourBelief } from './neighbour-belief.ts';
+import { besideOneOf, partIn, stayingOn, tenantsOn } from './tenants.ts';
 import { templateOf, type Tenant } from './together.ts';
 
 /** Tasks of one template on a host. */
@@ -98,15 +99,15 @@ class Costs {
     const there = this.#neighboursOn(host);
     if (there.length === 0 || !(waiting.isSlowed || there.some((n) => n.isSlowed))) return false;
     const { template, runtimeS, usd } = waiting;
-    const part = Math.min(1, dominantShare(need, host.capacity));
+    const part = partIn(host, need);
     const tasks = Math.max(1, Math.min(count, countFits(need, host.free)));
-    const mine: Tenant = { template, part, tasks };
+    const mine = { template, part, tasks };
     const factor = (of: string, beside: readonly Tenant[]): number =>
       this.#belief.slowdown(of, beside, host.pool.type).factor;
-    const meS = runtimeS * (factor(template, [...there, fewer(mine)]) - 1);
+    const meS = runtimeS * (factor(template, [...there, ...besideOneOf([mine], template)]) - 1);
     const othersS = there.reduce((sum, of) => {
       if (!of.isSlowed) return sum;
-      const beside = there.map((n) => (n === of ? fewer(n) : n));
+      const beside = besideOneOf(there, of.template);
       const longer = factor(of.template, [...beside, mine]) / factor(of.template, beside) - 1;
       return sum + of.tasks * of.part * Math.min(of.leftS, runtimeS) * longer;
     }, 0);
@@ -120,28 +121,17 @@ class Costs {
     return known;
   }
 
-  #running({ on, capacity }: Host): readonly Neighbour[] {
-    const { instances, jobs } = this.#context.snapshot;
-    const found = new Map<string, Neighbour>();
-    for (const running of instances.get(on)?.attempts ?? []) {
-      const { attempt, stage } = running;
-      const job = jobs.get(attempt.job);
-      if (job === undefined || attempt.state === 'stopping') continue;
-      const template = templateOf(job, stage);
-      const part = Math.min(1, dominantShare(attempt.resources, capacity));
-      const leftS = raw(this.#leftOf(running));
-      const of = found.get(template);
-      found.set(template, {
-        template,
-        part: Math.max(of?.part ?? 0, part),
-        tasks: (of?.tasks ?? 0) + 1,
-        leftS: Math.max(of?.leftS ?? 0, leftS),
-        isSlowed: of?.isSlowed ?? this.#belief.tells(template),
-      });
-    }
-    return [...found.values()];
+  #running({ on }: Host): readonly Neighbour[] {
+    const { snapshot } = this.#context;
+    const view = snapshot.instances.get(on);
+    if (view === undefined) return [];
+    const leftS = new Map<string, number>();
+    for (const [template, running] of stayingOn(view, snapshot))
+      leftS.set(template, Math.max(leftS.get(template) ?? 0, raw(this.#leftOf(running))));
+    return Array.from(tenantsOn(view, snapshot).values(), (tenant) => ({
+      ...tenant,
+      leftS: leftS.get(tenant.template) ?? 0,
+      isSlowed: this.#belief.tells(tenant.template),
+    }));
   }
 }
-
-/** One task less: what is beside one of them. */
-const fewer = ({ template, part, tasks = 1 }: Tenant): Tenant => ({ template, part, tasks: tasks - 1 });

@@ -6,7 +6,7 @@
  */
 import { TRANSFERS, type Load, type MostTransfers } from '../../domain/load.ts';
 
-/** What a program moves where nothing is in its way, bytes per second. */
+/** Transfer rates of a program without contention, bytes per second. */
 export interface Moved {
   readonly disk: number;
   readonly net: number;
@@ -21,7 +21,7 @@ export function movedAfter(known: Moved | undefined, { diskRead, diskWritten, ne
   return { disk: after(known?.disk, diskRead + diskWritten), net: after(known?.net, Math.max(netReceived, netSent)) };
 }
 
-/** All that it moves, bytes per second. */
+/** Sum of all transfer rates, bytes per second. */
 export const movedBy = (load: Load): number => TRANSFERS.reduce((sum, k) => sum + load[k], 0);
 
 /** One neighbour, in [0, infinity). `part`: of the machine that it asked for. */

@@ -1,4 +1,4 @@
-/** What is known of neighbours: groups of programs, which to begin beside which, and who slows whom down. */
+/** Beliefs about programs on one machine: their groups, preferences between groups, and slow-downs by group. */
 import type { InstanceType } from '../../domain/pool.ts';
 import type { AttemptEnded } from '../learner.ts';
 import type { Group, Profile } from './grouping.ts';
@@ -31,6 +31,7 @@ export interface NeighbourBelief {
   readonly againstUsual: (template: string, beside: readonly Tenant[], of: Place) => Slowdown;
   /** False: it is not known to be slowed down by anyone. O(groups). */
   readonly tells: (template: string) => boolean;
+  /** The same of all templates. O(groups squared). */
   readonly tellsAny: () => boolean;
   /**
    * How much longer an attempt that is about to be learned from ran than alone, and the neighbour that is to blame the
@@ -43,8 +44,9 @@ export interface NeighbourBelief {
   readonly pair: (group: string, beside: string) => Normal | null;
 }
 
+/** A machine with known tenants. */
 export interface Place {
   readonly type: InstanceType;
-  /** In [0, 1]. */
+  /** Part of the machine that they ask for, with the task itself, in [0, 1]. */
   readonly known: number;
 }

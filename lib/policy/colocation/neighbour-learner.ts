@@ -67,11 +67,11 @@ interface Template {
   /** Nearest group now. */
   group: string | null;
   count: number;
-  /** What it moves where nothing is in its way. */
+  /** Transfer rates without contention. */
   moved: Moved;
-  /** Its running times so far, with the slow-downs that they had. */
+  /** Running times so far, and the mean exposure behind them. */
   usual: Usual | null;
-  /** The same of the seconds that it takes to move a byte. */
+  /** Seconds per transferred byte so far, likewise. */
   pace: Usual | null;
 }
 

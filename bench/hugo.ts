@@ -9,6 +9,8 @@
  * first, then any with room, at random (section 4.1.3). Jobs, nodes and contention: bench/hugo/jobs.ts and
  * lib/drivers/sim/interference/contention.ts, with what is published and what is assumed.
  *
+ * `best-order` is the order of submission of a queue in the best order that a search found (bench/hugo-bound.ts).
+ *
  * Makespans are ratios of sums over seeds, with 95 % intervals by resampling seeds. Seeds 1 and up are for tuning
  * (`--part tune`), seeds 101 and up are reported.
  *
@@ -16,10 +18,10 @@
  */
 import { parseArgs } from 'node:util';
 import { mainOf, OPTIONS } from './cluster/main.ts';
-import { answerOf, type Order } from './hugo/order.ts';
+import { answerOf, BEST, type Order } from './hugo/order.ts';
 import { figuresOf, tablesOf } from './hugo/table.ts';
 
-const PRESETS = ['fifo-random', 'round-robin', 'mary', 'hugo', 'hugo-star', 'hugo-jobs'];
+const PRESETS = ['fifo-random', 'round-robin', 'mary', 'hugo', 'hugo-star', 'hugo-star-once', 'good-neighbours', BEST];
 
 const { values: options } = parseArgs({
   options: {
@@ -46,11 +48,17 @@ await mainOf(
     name: 'hugo',
     title: 'Order of jobs by their neighbours',
     about:
-      'Queues of nine kinds of jobs on nodes that two jobs share, four jobs at once, with a model of contention for vCPUs, disk, network and memory bandwidth. Time from the first start to the last end, over that of the order of submission with the same placement; ratios of sums over seeds, with 95 % intervals by resampling seeds. `hugo-jobs` is ours: chances are of jobs in place of groups.',
+      'Queues of nine kinds of jobs on nodes that two jobs share, four jobs at once, with a model of contention for vCPUs, disk, network and memory bandwidth. Time from the first start to the last end, over that of the order of submission with the same placement; ratios of sums over seeds, with 95 % intervals by resampling seeds. Jobs are fitted to how long these queues took without the new schedulers on the papers’ cluster. `hugo-star-once` acts on the limit of waiting only once it is reached, as published; `good-neighbours` is ours. `best-order` is no scheduler: the best order of jobs that a search found which knew everything.',
     url: import.meta.url,
     seeds: Number(options.seeds),
     ordersOf: (seeds) =>
-      QUEUES.flatMap((queue) => seeds.flatMap((seed) => presets.map((preset) => ({ ...queue, preset, seed })))),
+      QUEUES.flatMap((queue) =>
+        seeds.flatMap((seed) =>
+          presets
+            .filter((preset) => preset !== BEST || queue.arrivals === 'at-once')
+            .map((preset) => ({ ...queue, preset, seed })),
+        ),
+      ),
     answerOf,
     labelOf: ({ queue, arrivals }) => `${queue}, ${arrivals}`,
     resultOf: (answers) => Promise.resolve({ figures: figuresOf(answers), tables: tablesOf(answers, presets) }),

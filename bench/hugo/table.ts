@@ -39,11 +39,12 @@ export function tablesOf(answers: readonly Answer[], presets: readonly string[])
       'waits over the limit',
       'undone',
     ],
-    rows: presets.map((preset) => {
+    rows: presets.flatMap((preset) => {
       const mine = ofPreset(of, preset);
+      if (mine.length === 0) return [];
       const minutes = mine.reduce((sum, a) => sum + a.figures.makespanS, 0) / 60 / Math.max(1, mine.length);
       const waits = waitsOf(mine);
-      return [
+      const row = [
         preset,
         minutes.toFixed(1),
         shown(ratio(of, preset)),
@@ -52,6 +53,7 @@ export function tablesOf(answers: readonly Answer[], presets: readonly string[])
         String(overLimit(mine)),
         String(mine.reduce((n, a) => n + a.figures.undone, 0)),
       ];
+      return [row];
     }),
     isMain: title.startsWith('queue 1'),
   }));

@@ -136,18 +136,21 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     source: 'baseline: Mary, Hugo and Hugo*, section 4.2.3',
     extends: 'fifo',
     place: 'round-robin',
+    scale: 'whole-cluster',
   },
   'fifo-random': {
     about: 'jobs in the order of submission, on instances drawn at random',
     source: 'baseline: Mary, Hugo and Hugo*, section 4.1.3',
     extends: 'fifo',
     place: 'random',
+    scale: 'whole-cluster',
   },
   mary: {
     about: 'the next job is drawn by how well its program shared machines with those that run',
     source: 'Mary, Hugo and Hugo*, section 4.1',
     extends: 'fifo-random',
-    plan: { policy: 'neighbours', by: 'template' },
+    // Each job in the queue is a candidate ("select which job should be scheduled next from the queue", section 3).
+    plan: { policy: 'neighbours', by: 'template', draws: 'jobs' },
   },
   hugo: {
     about: 'the same for groups of programs that use machines alike',
@@ -156,10 +159,24 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     plan: { policy: 'neighbours', by: 'group' },
   },
   'hugo-star': {
-    about: 'the same; in a group jobs that wait longer are more likely, and what has waited for a limit comes first',
-    source: 'Mary, Hugo and Hugo*, section 4.3',
+    about: 'the same; in a group jobs that wait longer are more likely, and none waits longer than a limit',
+    source: 'Mary, Hugo and Hugo*, section 4.3; ahead of the limit: ours',
     extends: 'fifo-random',
-    plan: { policy: 'neighbours', by: 'group', byWaiting: true },
+    plan: { policy: 'neighbours', by: 'group', byWaiting: true, aheadOfLimit: true },
+  },
+  'good-neighbours': {
+    about: 'the next job is drawn by how little it and those that run slow one another down; no wait beyond four hours',
+    source: 'ours; Mary, Hugo and Hugo*, section 4',
+    extends: 'fifo-random',
+    plan: {
+      policy: 'neighbours',
+      by: 'group',
+      prefers: 'pace',
+      draws: 'jobs',
+      byWaiting: true,
+      aheadOfLimit: true,
+      waitingLimitS: 4 * 3600,
+    },
   },
   srpt: {
     about: 'the job with the least expected work left first',

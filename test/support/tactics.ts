@@ -21,7 +21,7 @@ export const SHORT_OF_MACHINES = [
 ];
 
 /** Presets that differ from `fifo` in the order of jobs and in the choice among instances that are there. */
-export const BY_NEIGHBOURS = ['round-robin', 'fifo-random', 'mary', 'hugo', 'hugo-star'] as const;
+export const BY_NEIGHBOURS = ['round-robin', 'fifo-random', 'mary', 'hugo', 'hugo-star', 'good-neighbours'] as const;
 
 const SHIPPED = [
   'ebbtide',

@@ -98,7 +98,8 @@ function named(centres: readonly Profile[], { groups, next }: Grouping): Groupin
 
 /** Evenly spread over the order of the profiles, so that adding one changes little. */
 function sampleOf(profiles: readonly Profile[]): readonly Profile[] {
-  const sorted = profiles.toSorted((a, b) => compareText(a.join(' '), b.join(' ')));
+  const named = profiles.map((profile) => ({ profile, name: profile.join(' ') }));
+  const sorted = named.sort((a, b) => compareText(a.name, b.name)).map(({ profile }) => profile);
   if (sorted.length <= SAMPLE) return sorted;
   return range(0, SAMPLE - 1).map((i) => sorted[Math.floor((i * sorted.length) / SAMPLE)] as Profile);
 }

@@ -7,22 +7,33 @@ import { hash32, randomStream, type Uniform } from '../../kernel/random.ts';
 import type { JobId } from '../../kernel/ids.ts';
 import { raw, secondsBetween } from '../../kernel/units.ts';
 import { compareText } from '../../kernel/compare.ts';
-import type { Job } from '../../domain/job.ts';
 import { milliCpuIn } from '../../domain/resources.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
-import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
-import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
-import { templateOf } from '../../policy/colocation/together.ts';
 import type { JobRank } from './job-order.ts';
+import {
+  byGoodness,
+  byPace,
+  programsIn,
+  UNKNOWN,
+  type Program,
+  type ProgramOf,
+  type RunningProgram,
+  type WeightsBeside,
+} from './neighbour-weights.ts';
+import { dueInOrder, pastLimit, type WaitingJob } from './waiting-limit.ts';
 
 export const neighbourSettings = z.strictObject({
   by: z.enum(['template', 'group']).default('group').describe('What preferences are of: `template` (Mary) or `group`.'),
+  prefers: z
+    .enum(['goodness', 'pace'])
+    .default('goodness')
+    .describe(
+      'What makes a good neighbour: how much of the machine both use (`goodness`, as in the papers), or how little both are slowed down (`pace`).',
+    ),
   draws: z
     .enum(['programs', 'jobs'])
     .default('programs')
-    .describe(
-      'What chances are of: `programs`, as in the papers, or `jobs`, so that a program with many of them is not left for last.',
-    ),
+    .describe('What chances are of: `programs`, or `jobs`, so that a program with many of them is not left for last.'),
   byWaiting: z
     .boolean()
     .default(false)
@@ -34,18 +45,19 @@ export const neighbourSettings = z.strictObject({
     .positive()
     .default(3600)
     .describe('A job that has waited for so many seconds starts before all preferences.'),
+  aheadOfLimit: z
+    .boolean()
+    .default(false)
+    .describe(
+      'True: jobs start in the order of submission as soon as one of them could otherwise not start within the limit.',
+    ),
 });
 export type NeighbourSettings = z.output<typeof neighbourSettings>;
 
 /** Jobs that are drawn in one decision; what is behind them stays in the order of submission. */
 const MOST_DRAWN = 1000;
-/** Key of what was never measured. */
-const UNKNOWN = '';
 
-interface Waiting {
-  readonly job: JobId;
-  readonly key: string;
-  readonly waitedS: number;
+interface Waiting extends Program, WaitingJob {
   readonly milliCpu: number;
 }
 
@@ -54,49 +66,68 @@ interface Waiting {
  * program).
  */
 export const goodNeighboursFirst =
-  ({ by, draws, byWaiting, waitingLimitS }: NeighbourSettings) =>
+  (settings: NeighbourSettings) =>
   (input: PlanInput): JobRank => {
+    const { by, prefers, draws, byWaiting, aheadOfLimit } = settings;
     const { snapshot } = input;
-    const belief = input.beliefs.of(neighbourLearner);
-    const keyOf = (job: Job, stage: Job['spec']['stages'][number]): string => {
-      const template = templateOf(job, stage);
-      return by === 'template' ? template : (belief.groupOf(template) ?? UNKNOWN);
-    };
-    const all = waitingJobs(input, keyOf);
-    const running = runningWhereRoomIs(input, keyOf);
+    const programOf = programsIn(input, by);
+    const all = waitingJobs(input, programOf);
+    const running = runningWhereRoomIs(input, programOf);
     const draw = randomStream(hash32(String(raw(snapshot.nowMs))), 'neighbours');
-    const chances = (beside: string, keys: readonly string[]): readonly number[] =>
-      belief.chances(beside, keys, by === 'template');
+    const weights = prefers === 'pace' ? byPace(input) : byGoodness(input, by);
     let room = [...snapshot.instances.values()].reduce((sum, { free }) => sum + milliCpuIn(free), 0);
     const order: JobId[] = [];
     const mayDraw = (): boolean => order.length < MOST_DRAWN && room > 0;
-    /** Draws one of them, and takes it out. */
-    const take = (those: Waiting[]): void => {
-      const weights = those.map((w) => (byWaiting ? w.waitedS : 1));
-      const [next] = those.splice(drawn(weights, draw), 1);
-      if (next === undefined) return;
+    // Of an instance where it may start: which one is not known yet.
+    const [type] = Array.from(snapshot.instances.values(), ({ pool }) => pool.type);
+    const start = (next: Waiting): void => {
       order.push(next.job);
       room -= next.milliCpu;
-      running.set(next.key, (running.get(next.key) ?? 0) + next.milliCpu);
+      const there = running.get(next.key);
+      if (there !== undefined) running.set(next.key, { ...there, milliCpu: there.milliCpu + next.milliCpu });
+      else if (type !== undefined) running.set(next.key, { ...next, type });
     };
-    const isLate = (w: Waiting): boolean => byWaiting && w.waitedS >= waitingLimitS;
-    const late = all.filter(isLate);
-    while (late.length > 0 && mayDraw()) take(late);
-    const inTime = all.filter((w) => !isLate(w));
+    /** Draws one of them, and takes it out. */
+    const take = (those: Waiting[]): void => {
+      const chances = those.map((w) => (byWaiting ? w.waitedS : 1));
+      const [next] = those.splice(drawn(chances, draw), 1);
+      if (next !== undefined) start(next);
+    };
+    const [late, inTime] = byLimit(all, input, settings);
+    while (late.length > 0 && mayDraw()) {
+      if (aheadOfLimit) late.splice(0, 1).forEach(start);
+      else take(late);
+    }
     const waiting = Map.groupBy(inTime, (w) => w.key);
     while (waiting.size > 0 && mayDraw()) {
-      const key = nextKey(waiting, running, { chances, draws, draw });
+      const key = nextKey(waiting, running, { weights, draws, draw });
       const those = waiting.get(key) ?? [];
       // Of what is not known the first that was submitted.
-      take(key === UNKNOWN ? those.splice(0, 1) : those);
+      if (key === UNKNOWN) those.splice(0, 1).forEach(start);
+      else take(those);
       if (those.length === 0) waiting.delete(key);
     }
     const places = new Map(order.map((job, i) => [job, i]));
     return (_, job) => places.get(job) ?? order.length;
   };
 
+/** Jobs that start before all preferences, and the others; both by submission. */
+function byLimit(
+  all: readonly Waiting[],
+  input: PlanInput,
+  { byWaiting, waitingLimitS, aheadOfLimit }: NeighbourSettings,
+): readonly [late: Waiting[], inTime: readonly Waiting[]] {
+  if (!byWaiting) return [[], all];
+  if (aheadOfLimit) {
+    const due = dueInOrder(all, waitingLimitS, input);
+    return [all.slice(0, due), all.slice(due)];
+  }
+  const isLate = pastLimit(waitingLimitS);
+  return [all.filter(isLate), all.filter((w) => !isLate(w))];
+}
+
 /** Jobs by submission; one is of the program of its first waiting stage. */
-function waitingJobs({ snapshot }: PlanInput, keyOf: KeyOf): readonly Waiting[] {
+function waitingJobs({ snapshot }: PlanInput, programOf: ProgramOf): readonly Waiting[] {
   const { jobs, groups, nowMs } = snapshot;
   const found = new Map<JobId, Waiting>();
   for (const { job: id, stage, need, count } of groups) {
@@ -104,43 +135,45 @@ function waitingJobs({ snapshot }: PlanInput, keyOf: KeyOf): readonly Waiting[] 
     if (job === undefined) continue;
     const known = found.get(id);
     const waitedS = Math.max(1, secondsBetween(job.submittedMs, nowMs));
-    const milliCpu = (known?.milliCpu ?? 0) + count * milliCpuIn(need);
-    found.set(id, { job: id, key: known?.key ?? keyOf(job, stage), waitedS, milliCpu });
+    const taskMilliCpu = milliCpuIn(need);
+    const milliCpu = (known?.milliCpu ?? 0) + count * taskMilliCpu;
+    found.set(id, { job: id, waitedS, taskMilliCpu, ...programOf(job, stage), ...known, milliCpu });
   }
   return [...found.values()].sort((a, b) => b.waitedS - a.waitedS || compareText(a.job, b.job));
 }
 
-type KeyOf = (job: Job, stage: Job['spec']['stages'][number]) => string;
-
-/** mCPU that each program uses on instances with room; none where no instance has any. */
-function runningWhereRoomIs({ snapshot }: PlanInput, keyOf: KeyOf): Map<string, number> {
-  const found = new Map<string, number>();
+/** What each program uses of instances with room; none where no instance has any. */
+function runningWhereRoomIs({ snapshot }: PlanInput, programOf: ProgramOf): Map<string, RunningProgram> {
+  const found = new Map<string, RunningProgram>();
   for (const { attempt, stage } of snapshot.running) {
     const view = snapshot.instances.get(attempt.instance);
     const job = snapshot.jobs.get(attempt.job);
     if (view === undefined || job === undefined || milliCpuIn(view.free) <= 0) continue;
-    const key = keyOf(job, stage);
-    found.set(key, (found.get(key) ?? 0) + milliCpuIn(attempt.resources));
+    const program = programOf(job, stage);
+    const known = found.get(program.key);
+    const milliCpu = (known?.milliCpu ?? 0) + milliCpuIn(attempt.resources);
+    found.set(program.key, { ...program, type: view.pool.type, ...known, milliCpu });
   }
   return found;
 }
 
-/** Drawn by the mean of the chances beside running programs, weighed by their vCPUs; the first where none runs. */
+/** Drawn by the mean of the weights beside running programs, weighed by their vCPUs; the first where none runs. */
 function nextKey(
   waiting: ReadonlyMap<string, readonly Waiting[]>,
-  running: ReadonlyMap<string, number>,
-  of: Pick<NeighbourSettings, 'draws'> & { readonly chances: NeighbourBelief['chances']; readonly draw: Uniform },
+  running: ReadonlyMap<string, RunningProgram>,
+  of: Pick<NeighbourSettings, 'draws'> & { readonly weights: WeightsBeside; readonly draw: Uniform },
 ): string {
   const keys = [...waiting.keys()];
   const [first = UNKNOWN] = keys;
   if (running.size === 0 || keys.length === 1) return first;
-  const weights = keys.map(() => 0);
-  for (const [beside, milliCpu] of running) {
-    of.chances(beside, keys).forEach((p, i) => (weights[i] = (weights[i] ?? 0) + milliCpu * p));
+  const programs = [...waiting.values()].flatMap(([one]) => one ?? []);
+  const sums = keys.map(() => 0);
+  for (const beside of running.values()) {
+    of.weights(beside, programs).forEach((p, i) => (sums[i] = (sums[i] ?? 0) + beside.milliCpu * p));
   }
   const times = (key: string): number => (of.draws === 'jobs' ? (waiting.get(key)?.length ?? 0) : 1);
-  const weighed = keys.map((key, i) => times(key) * (weights[i] ?? 0));
-  return keys[drawn(weighed, of.draw)] ?? first;
+  const chances = keys.map((key, i) => times(key) * (sums[i] ?? 0));
+  return keys[drawn(chances, of.draw)] ?? first;
 }
 
 /** Index of one of them, drawn in proportion to its weight. */

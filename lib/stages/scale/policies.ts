@@ -13,6 +13,7 @@ import { stratusScaler } from './stratus.ts';
 import { stratusTributary } from './stratus-tributary.ts';
 import { supercloud } from './supercloud.ts';
 import { throughputAware } from './throughput-aware.ts';
+import { keptWithWork, onWholeCluster } from './whole-cluster.ts';
 
 const UNCAPPED: Asks = { bids: (pool) => (pool.option === 'spot' ? ['uncapped'] : []), horizon: NEAR_S };
 
@@ -93,6 +94,16 @@ export const SCALE = [
       asks: AT_ON_DEMAND,
     },
     scaling(stratusScaler({ mostTasks: 1 }), releaseIdle),
+  ),
+  policy(
+    'scale',
+    {
+      name: 'whole-cluster',
+      about: 'all machines of one’s own that cost nothing, while there is work; what they do not hold as `stratus`',
+      source: 'a cluster whose nodes are always there: Mary, Hugo and Hugo*, section 4.1.3',
+      asks: AT_ON_DEMAND,
+    },
+    scaling(onWholeCluster(stratusScaler({ mostTasks: Infinity })), keptWithWork(releaseIdle)),
   ),
   policy(
     'scale',

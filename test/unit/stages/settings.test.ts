@@ -78,6 +78,7 @@ const taught = (input: PlanInput): PlanInput => {
       const sum = weights.reduce((a, b) => a + b, 0);
       return weights.map((w) => w / sum);
     },
+    slowdown: (template: string) => ({ factor: 1 + (hash32(template) % 10) / 5, sd: 0 }),
     tells: () => false,
     tellsAny: () => false,
   };
@@ -145,6 +146,7 @@ const OF_POLICIES: Readonly<Record<string, Reader>> = {
   'plan milp solverGap': { values: [0, 10], shape: { supply: 0.3, gangs: 0.3 } },
   'plan milp solverMaxOptions': { values: [1, 20_000], shape: { supply: 0.3, gangs: 0.3 } },
   'plan neighbours by': { values: ['template', 'group'], shape: { supply: 0.3 }, world: taught },
+  'plan neighbours prefers': { values: ['goodness', 'pace'], shape: { supply: 0.3 }, world: taught },
   'plan neighbours draws': { values: ['programs', 'jobs'], shape: { supply: 0.3 }, world: taught },
   'plan neighbours byWaiting': { values: [false, true], shape: { supply: 0.3 }, world: taught },
   'plan neighbours waitingLimitS': {
@@ -152,6 +154,12 @@ const OF_POLICIES: Readonly<Record<string, Reader>> = {
     shape: { supply: 0.3 },
     world: taught,
     beside: { byWaiting: true },
+  },
+  'plan neighbours aheadOfLimit': {
+    values: [false, true],
+    shape: { supply: 0.3 },
+    world: taught,
+    beside: { byWaiting: true, waitingLimitS: 2000 },
   },
   'plan multi-queue by': { values: ['estimate', 'attained'], shape: { supply: 0.3 } },
   'plan multi-queue thinLimit': { values: [0, 1000], shape: { supply: 0.3 } },

@@ -1,0 +1,88 @@
+/**
+ * How much the order of jobs can save in the queues of Mary and Hugo: the best order that a local search finds which
+ * knows everything, running times, contention and what comes later.
+ *   npm run bench:hugo-bound -- [--steps 350] [--seeds 2] [--procs 2]
+ *
+ * Exchanges two jobs or moves one, and keeps what is no worse in the sum over seeds for tuning. The orders are entered
+ * in bench/hugo/jobs.ts by hand; `npm run bench:hugo` reports them on its own seeds. About 20 minutes.
+ */
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { randomStream } from '../lib/kernel/random.ts';
+import { machine } from './figures.ts';
+import { answerOf as answerOfRun, type Order } from './hugo/order.ts';
+import { QUEUES, type QueueName } from './hugo/jobs.ts';
+import { answerOrders, inProcesses } from './processes.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    steps: { type: 'string', default: '350' },
+    seeds: { type: 'string', default: '2' },
+    procs: { type: 'string', default: '2' },
+    worker: { type: 'boolean', default: false },
+  },
+});
+
+interface Search {
+  readonly queue: QueueName;
+  readonly steps: number;
+  readonly seeds: number;
+}
+interface Found extends Search {
+  readonly letters: string;
+  /** Of the order of submission, and of the best one. */
+  readonly minutes: readonly [number, number];
+}
+
+const nodesOf = (queue: QueueName): number => (queue === 'queue 1' || queue === 'queue 2' ? 17 : 34);
+
+async function minutesOf({ queue, seeds }: Search, letters: string): Promise<number> {
+  let sum = 0;
+  for (let seed = 1; seed <= seeds; seed++) {
+    const run: Order = {
+      queue,
+      letters,
+      preset: 'fifo-random',
+      nodes: nodesOf(queue),
+      seed,
+      after: [],
+      arrivals: 'at-once',
+    };
+    sum += (await answerOfRun(run)).figures.makespanS / 60 / seeds;
+  }
+  return sum;
+}
+
+async function answerOf(search: Search): Promise<Found> {
+  const draw = randomStream(1, `bound/${search.queue}`);
+  let letters: string = QUEUES[search.queue];
+  const first = await minutesOf(search, letters);
+  let best = first;
+  const place = (): number => Math.floor(draw() * letters.length);
+  for (let step = 0; step < search.steps; step++) {
+    const next = [...letters];
+    const [from, to] = [place(), place()];
+    const [one = '', other = ''] = [next[from], next[to]];
+    if (draw() < 0.5) [next[from], next[to]] = [other, one];
+    else next.splice(to, 0, ...next.splice(from, 1));
+    const tried = next.join('');
+    if (tried === letters) continue;
+    const minutes = await minutesOf(search, tried);
+    if (minutes <= best) [letters, best] = [tried, minutes];
+  }
+  return { ...search, letters, minutes: [first, best] };
+}
+
+if (options.worker) answerOrders(answerOf);
+else {
+  console.log(machine());
+  const searches = (Object.keys(QUEUES) as QueueName[]).map((queue): Search => ({
+    queue,
+    steps: Number(options.steps),
+    seeds: Number(options.seeds),
+  }));
+  const crew = { script: fileURLToPath(import.meta.url), procs: Number(options.procs) };
+  await inProcesses<Search, Found>(crew, searches, ({ queue, letters, minutes: [first, best] }) => {
+    console.log(`'${queue}': '${letters}',  // ${first.toFixed(1)} to ${best.toFixed(1)} minutes`);
+  });
+}

@@ -55,5 +55,13 @@ function misspelt(a: string, b: string): number {
 /** `did you mean X?` where a name is near, else the names that are allowed. */
 export function nearestHint(name: string, allowed: readonly string[]): string {
   const near = nearestName(name, allowed);
-  return near === null ? `allowed: ${allowed.join(', ')}` : `did you mean ${near}?`;
+  return near === null ? `allowed: ${allowed.join(', ')}` : didYouMean(near);
 }
+
+/** The same where it is said already that these are the allowed ones. */
+export function nearestOrAll(name: string, allowed: readonly string[]): string {
+  const near = nearestName(name, allowed);
+  return near === null ? allowed.join(', ') : didYouMean(near);
+}
+
+const didYouMean = (name: string): string => `did you mean ${name}?`;

@@ -1,6 +1,6 @@
 /** Presets as they extend one another. Reads no policy, so that processes that decide nothing load none. */
 import type { SchedulerConfig } from '../domain/config.ts';
-import { nearestHint } from '../domain/nearest-name.ts';
+import { nearestOrAll } from '../domain/nearest-name.ts';
 import type { PresetSetting } from '../domain/preset-settings.ts';
 import type { PresetSpec } from '../domain/preset-spec.ts';
 import { EbbError } from '../kernel/errors.ts';
@@ -50,7 +50,7 @@ export function specNamed(
   throw new EbbError('usage', {
     what: extendedBy === undefined ? 'no such preset' : `the preset ${extendedBy} extends one that does not exist`,
     got: name,
-    allowed: nearestHint(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
+    allowed: nearestOrAll(name, [...Object.keys(SHIPPED_PRESETS), ...Object.keys(own), ...others]),
     next: 'see `ebb config --presets`',
   });
 }

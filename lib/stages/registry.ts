@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { schedulerConfig, type SchedulerConfig } from '../domain/config.ts';
 import type { MarketForecast } from '../domain/forecasts.ts';
-import { nearestHint } from '../domain/nearest-name.ts';
+import { nearestHint, nearestOrAll } from '../domain/nearest-name.ts';
 import { PRESET_SETTINGS } from '../domain/preset-settings.ts';
 import { isFargate, type Pool } from '../domain/pool.ts';
 import { STAGES, type PolicyRef, type PresetSpec, type StageName } from '../domain/preset-spec.ts';
@@ -336,7 +336,7 @@ function declaredLearners(stage: StageName, { name, learners }: Policy, known: K
       throw new EbbError('usage', {
         what: `the policy ${name} of the stage ${stage} declares a learner that does not exist`,
         got: learner,
-        allowed: nearestHint(learner, Object.keys(all)),
+        allowed: nearestOrAll(learner, Object.keys(all)),
         next: 'correct `learners` of the policy',
       });
     }),
@@ -373,7 +373,7 @@ function policyNamed(
   throw new EbbError('usage', {
     what: `the preset ${preset} names a policy that the stage ${stage} does not have`,
     got: name,
-    allowed: nearestHint(
+    allowed: nearestOrAll(
       name,
       all.map((p) => p.name),
     ),

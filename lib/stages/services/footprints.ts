@@ -1,7 +1,7 @@
 /** Systems that run a service, by name: which instances it has, for any scaling policy. */
 import { EbbError } from '../../kernel/errors.ts';
 import { usdPerHour } from '../../kernel/units.ts';
-import { nearestHint } from '../../domain/nearest-name.ts';
+import { nearestName } from '../../domain/nearest-name.ts';
 import { onDemandUsdOf } from '../../domain/pool.ts';
 import type { Asks } from '../../policy/asks.ts';
 import type { FootprintPolicy, NamedPolicy } from '../../policy/services/contracts.ts';
@@ -81,11 +81,12 @@ export function footprintNamed(name: string): FootprintPolicy | null {
 /** Throws `usage` for a name that no footprint policy has. */
 export function expectFootprint(name: string): void {
   if (footprintNamed(name) !== null) return;
+  const near = nearestName(name.split('+')[0] ?? name, Object.keys(FOOTPRINTS));
   throw new EbbError('usage', {
     what: 'no footprint policy of services has this name',
     at: 'serviceFootprint',
     got: JSON.stringify(name),
     allowed: `${Object.keys(FOOTPRINTS).join(', ')}, each also with a buffer: \`autoscale-lowest+0.5\``,
-    next: nearestHint(name.split('+')[0] ?? name, Object.keys(FOOTPRINTS)),
+    next: near === null ? 'name one of these' : `did you mean ${near}?`,
   });
 }

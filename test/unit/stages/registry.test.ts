@@ -51,6 +51,7 @@ describe('a preset', () => {
       presetNamed('zzzzzzzzzz', { nightly: { extends: 'ebbtide' } }, { others: ['oracle'] }),
     );
     for (const { name } of [...presetList(), { name: 'nightly' }, { name: 'oracle' }]) expect(text).toContain(name);
+    expect(text).toContain('allowed: ebbtide, ');
     expect(refusal(() => made({ extends: 'ebbtide', speculate: 'zzzzzzzz' })).text).toContain('allowed: none');
   });
 

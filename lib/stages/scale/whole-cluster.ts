@@ -7,11 +7,14 @@ import { fits } from '../../domain/resources.ts';
 import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { usdPerHourOf, vcpusOf, type Pool, type PoolView } from '../../domain/pool.ts';
-import type { PendingGroup } from '../../domain/snapshot.ts';
+import { instanceParts, type PendingGroup } from '../../domain/snapshot.ts';
 import { onDemandBid } from '../../policy/on-demand-bids.ts';
 import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import type { Acquire } from './acquire.ts';
 import type { Return } from './release.ts';
+
+/** Idle machines that are taken ahead of need: a larger cluster is taken by and by. */
+const MOST_IDLE = 1000;
 
 const isFree = ({ pool, quote }: PoolView): boolean =>
   pool.isOwn === true && quote !== null && usdPerHourOf(pool, quote) === 0;
@@ -32,10 +35,13 @@ export const onWholeCluster =
     const bought = others(input).filter(({ pool }) => !ids.has(pool));
     const vcpusIn = new Map(pools.map(({ pool }) => [pool.id, vcpusOf(pool)]));
     let vcpus = vcpusLeft(input.snapshot) - bought.reduce((sum, p) => sum + p.count * (vcpusIn.get(p.pool) ?? 0), 0);
+    const tasks = groups.reduce((sum, { count }) => sum + count, 0);
+    let wanted = tasks + Math.max(0, MOST_IDLE - instanceParts(input.snapshot).idle.length);
     const machines = usable.flatMap(({ pool, reservedLeft = 0 }): Purchase[] => {
-      const count = Math.min(reservedLeft, Math.floor((vcpus + 1e-9) / vcpusOf(pool)));
+      const count = Math.min(reservedLeft, wanted, Math.floor((vcpus + 1e-9) / vcpusOf(pool)));
       if (count <= 0) return [];
       vcpus -= count * vcpusOf(pool);
+      wanted -= count;
       return [{ pool: pool.id, bid: onDemandBid(pool), count, reason: 'machines of the cluster, which cost nothing' }];
     });
     return [...bought, ...machines];

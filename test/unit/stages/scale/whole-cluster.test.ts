@@ -44,6 +44,10 @@ describe('the whole cluster', () => {
     expect(bought([want(1)], [own(10)], 3)).toEqual({});
   });
 
+  it('is taken by and by where it is large', () => {
+    expect(bought([want(5)], [own(100_000)])).toEqual({ [node]: 1005 });
+  });
+
   it('is kept while any work waits or runs, and given back then', () => {
     const launched = { launchedMs: epochMs(raw(NOW) - 1e6) };
     const instances = [instance('own', ownPool('node', 4), launched), instance('sold', spot.pool, launched)];

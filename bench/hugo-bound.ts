@@ -1,6 +1,7 @@
 /**
  * How much the order of jobs can save in the queues of Mary and Hugo: the best order that a local search finds which
- * knows everything, running times, contention and what comes later.
+ * knows everything, running times, contention and what comes later. And how well goodness, eq. (1), tells how fast two
+ * of the jobs are together.
  *   npm run bench:hugo-bound -- [--steps 350] [--seeds 2] [--procs 2]
  *
  * Exchanges two jobs or moves one, and keeps what is no worse in the sum over seeds for tuning. The orders are entered
@@ -8,10 +9,13 @@
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { mean, sampleCorrelation, sum } from 'simple-statistics';
+import { contended } from '../lib/drivers/sim/interference/contention.ts';
 import { randomStream } from '../lib/kernel/random.ts';
+import { goodness } from '../lib/policy/colocation/goodness.ts';
 import { machine } from './figures.ts';
 import { answerOf as answerOfRun, type Order } from './hugo/order.ts';
-import { QUEUES, type QueueName } from './hugo/jobs.ts';
+import { FIT, NODE, programsOf, QUEUES, type QueueName } from './hugo/jobs.ts';
 import { answerOrders, inProcesses } from './processes.ts';
 
 const { values: options } = parseArgs({
@@ -73,9 +77,30 @@ async function answerOf(search: Search): Promise<Found> {
   return { ...search, letters, minutes: [first, best] };
 }
 
+/** Correlation of goodness with the sum of both paces over pairs of jobs, less the means of each running one. */
+function correlation(letters: string): number {
+  const programs = programsOf(FIT);
+  const pairs = [...letters].flatMap((running) => {
+    const beside = [...letters].flatMap((next) => {
+      const [a, b] = [programs[running]?.load, programs[next]?.load];
+      if (a === undefined || b === undefined) return [];
+      const { load, paces } = contended([a, b], NODE);
+      return [{ goodness: goodness(load, NODE.most) ?? NaN, pace: sum([...paces]) }];
+    });
+    const means = { goodness: mean(beside.map((p) => p.goodness)), pace: mean(beside.map((p) => p.pace)) };
+    return beside.map((p) => ({ goodness: p.goodness - means.goodness, pace: p.pace - means.pace }));
+  });
+  return sampleCorrelation(
+    pairs.map((p) => p.goodness),
+    pairs.map((p) => p.pace),
+  );
+}
+
 if (options.worker) answerOrders(answerOf);
 else {
   console.log(machine());
+  for (const letters of ['JKLM', 'ABCDEFGHI'])
+    console.log(`goodness and pace of pairs of ${letters}: correlation ${correlation(letters).toFixed(2)}`);
   const searches = (Object.keys(QUEUES) as QueueName[]).map((queue): Search => ({
     queue,
     steps: Number(options.steps),

@@ -1,5 +1,5 @@
 /** Runs as tables: one for each queue. */
-import type { Figure, Table } from '../cluster/record.ts';
+import type { Figure, Plot, Table } from '../cluster/record.ts';
 import { recorded, shown } from '../cluster/results.ts';
 import { clusterRatio } from '../intervals.ts';
 import { percentile } from '../figures.ts';
@@ -56,8 +56,23 @@ export function tablesOf(answers: readonly Answer[], presets: readonly string[])
       return [row];
     }),
     isMain: title.startsWith('queue 1'),
+    plot: waitsPlot(of, presets),
   }));
 }
+
+const TENTHS = Array.from({ length: 10 }, (_, i) => (i + 1) / 10);
+
+/** How waits are spread, as in figure 2 of the paper. */
+const waitsPlot = (of: readonly Answer[], presets: readonly string[]): Plot => ({
+  title: 'minutes that jobs waited',
+  x: TENTHS.map((part) => `${Math.round(100 * part)}`),
+  xName: 'percent of jobs that waited no longer',
+  isLog: false,
+  series: presets.flatMap((name) => {
+    const waits = waitsOf(ofPreset(of, name));
+    return waits.length === 0 ? [] : [{ name, values: TENTHS.map((part) => percentile(waits, part) / 60) }];
+  }),
+});
 
 /** What the papers report, in the same setting. */
 const REPORTED: readonly (readonly [preset: string, label: string, least: number])[] = [

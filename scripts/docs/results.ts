@@ -191,12 +191,13 @@ function comparisonSection({ title, about, command, when, commit, figures, table
     ['---', '---', '---'],
     ...figures.map((f) => [f.what, f.reach, `${f.seen}<br>${f.met ? 'reached' : '**missed**'}`]),
   ];
+  const hasCharts = tables.some((t) => t.plot !== undefined);
   const parts = tables
     .filter((t) => t.isMain)
     .map((t) => `**${t.title}**: ${t.note}\n\n${tableOf([t.columns, t.columns.map(() => '---'), ...t.rows])}\n`);
   return `## ${title}
 
-${about} Measured ${when}, ${commit}: \`${command}\`, which draws a page with charts as well.
+${about} Measured ${when}, ${commit}: \`${command}\`, which draws a page${hasCharts ? ' with charts' : ''} as well.
 
 ${figures.length === 0 ? '' : `${tableOf(targets)}\n\n`}${parts.join('\n')}`;
 }

@@ -1,9 +1,9 @@
 import { compareText } from '../../kernel/compare.ts';
-import { brokenConstraint } from '../../domain/constraints.ts';
-import { dominantShare, fits } from '../../domain/resources.ts';
+import { dominantShare } from '../../domain/resources.ts';
 import type { Leftover } from '../../policy/contracts.ts';
 import type { Acquire } from './acquire.ts';
-import { pricedPools, type PricedPool } from '../../policy/on-demand-bids.ts';
+import { mayUse } from './eligible.ts';
+import { pricedPools } from '../../policy/on-demand-bids.ts';
 import { vcpusLeft } from '../../policy/vcpus-left.ts';
 import { purchasesOf, type Lot } from './purchases.ts';
 
@@ -16,11 +16,7 @@ export const cheapestFit: Acquire = (input) => {
   let vcpus = vcpusLeft(input.snapshot);
   const lots: Lot[] = [];
   for (const { group, count: wanted } of [...input.leftovers].sort(byId)) {
-    const mayUse = ({ pool, vcpus: size }: PricedPool): boolean =>
-      fits(group.need, pool.type.capacity) &&
-      brokenConstraint(group.stage.constraints, pool) === null &&
-      size <= vcpus + 1e-9;
-    const of = byPrice.find(mayUse);
+    const of = byPrice.find(({ pool, vcpus: size }) => mayUse(pool)(group) && size <= vcpus + 1e-9);
     if (of === undefined) continue;
     const count = Math.min(wanted, Math.floor((vcpus + 1e-9) / of.vcpus));
     if (group.stage.gang && count < wanted) continue;

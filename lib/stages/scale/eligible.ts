@@ -1,7 +1,10 @@
 import { hoursIn, most, raw, seconds } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
 import type { Offer } from '../../domain/forecast.ts';
+import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Pool } from '../../domain/pool.ts';
+import { fits } from '../../domain/resources.ts';
+import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { AcquireInput, FurtherOffers, Leftover } from '../../policy/contracts.ts';
 
 /** An offer that may be bought for a leftover, with its pool. */
@@ -53,6 +56,12 @@ function eligible(
 }
 
 const sameOffer = (a: Offer, b: Offer): boolean => a.pool === b.pool && a.bid === b.bid;
+
+/** True for a group whose tasks fit on an instance of the pool and may run there. */
+export const mayUse =
+  (pool: Pool) =>
+  ({ need, stage }: Pick<PendingGroup, 'need' | 'stage'>): boolean =>
+    fits(need, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null;
 
 /** Pools open for purchases, by id. */
 export const openPools = (input: AcquireInput): ReadonlyMap<string, Pool> =>

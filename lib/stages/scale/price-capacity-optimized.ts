@@ -1,12 +1,11 @@
 import { isUrgent } from '../../domain/job.ts';
 import { compareText } from '../../kernel/compare.ts';
 import type { Acquire } from './acquire.ts';
+import { mayUse } from './eligible.ts';
 import { seconds } from '../../kernel/units.ts';
-import { brokenConstraint } from '../../domain/constraints.ts';
 import { pInterruptedWithin } from '../../domain/forecast.ts';
 import type { Purchase } from '../../domain/plan.ts';
 import { usdPerHourOf, vcpusOf, type Pool, type PoolView } from '../../domain/pool.ts';
-import { fits } from '../../domain/resources.ts';
 import type { AcquireInput, Leftover } from '../../policy/contracts.ts';
 import { vcpusLeft } from '../../policy/vcpus-left.ts';
 
@@ -57,12 +56,7 @@ function poolFor({ group, option }: Leftover, open: readonly PoolView[], input: 
   const chosen = open.find((v) => v.pool.id === option.offer.pool)?.pool ?? null;
   if (chosen === null || chosen.option === 'reserved') return chosen;
   const able = open
-    .filter(
-      ({ pool }) =>
-        pool.option === chosen.option &&
-        fits(group.need, pool.type.capacity) &&
-        brokenConstraint(group.stage.constraints, pool) === null,
-    )
+    .filter(({ pool }) => pool.option === chosen.option && mayUse(pool)(group))
     .map(({ pool, quote }) => ({ pool, usdPerHour: usdPerHourOf(pool, quote) }))
     .sort((a, b) => a.usdPerHour - b.usdPerHour || (a.pool.id < b.pool.id ? -1 : 1));
   const safe = chosen.option === 'spot' ? safestOf(able, input) : able;

@@ -1,13 +1,12 @@
 import type { PoolId } from '../../kernel/ids.ts';
 import { secondsBetween, type EpochMs } from '../../kernel/units.ts';
 import type { SchedulerConfig } from '../../domain/config.ts';
-import { brokenConstraint } from '../../domain/constraints.ts';
 import type { Release } from '../../domain/plan.ts';
 import type { Pool } from '../../domain/pool.ts';
-import { fits } from '../../domain/resources.ts';
 import { instanceParts, type InstanceView, type PendingGroup } from '../../domain/snapshot.ts';
 import { paidForS } from '../../market/billing.ts';
 import type { ScaleInput } from '../../policy/contracts.ts';
+import { mayUse } from './eligible.ts';
 
 /** Policy of releases. */
 export type Return = (input: Pick<ScaleInput, 'snapshot' | 'used' | 'config'>) => readonly Release[];
@@ -51,14 +50,10 @@ function reasonToRelease({ instance }: InstanceView, now: EpochMs, config: Sched
 /** True for a pool that waiting work with a deadline may use. O(groups) per pool. */
 function awaitedPools(groups: readonly PendingGroup[]): (pool: Pool) => boolean {
   const known = new Map<PoolId, boolean>();
-  const mayUse = (pool: Pool): boolean =>
-    groups.some(
-      ({ class: of, need, stage }) =>
-        of === 'deadline' && fits(need, pool.type.capacity) && brokenConstraint(stage.constraints, pool) === null,
-    );
+  const urgent = groups.filter((group) => group.class === 'deadline');
   return (pool) => {
     let isAwaited = known.get(pool.id);
-    if (isAwaited === undefined) known.set(pool.id, (isAwaited = mayUse(pool)));
+    if (isAwaited === undefined) known.set(pool.id, (isAwaited = urgent.some(mayUse(pool))));
     return isAwaited;
   };
 }

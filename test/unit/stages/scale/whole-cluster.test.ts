@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { instanceId } from '../../../../lib/kernel/ids.ts';
 import { epochMs, raw } from '../../../../lib/kernel/units.ts';
+import type { Purchase } from '../../../../lib/domain/plan.ts';
 import type { PoolView } from '../../../../lib/domain/pool.ts';
+import { withinReservations } from '../../../../lib/cycle/decide/within-reservations.ts';
+import { scaling } from '../../../../lib/stages/scale/acquire.ts';
 import { releaseIdle } from '../../../../lib/stages/scale/release.ts';
 import { stratusScaler } from '../../../../lib/stages/scale/stratus.ts';
 import { keptWithWork, onWholeCluster } from '../../../../lib/stages/scale/whole-cluster.ts';
@@ -24,8 +27,14 @@ const want = (count: number, vcpus = 2): Wanted => ({
 });
 
 const acquire = onWholeCluster(stratusScaler({ mostTasks: Infinity }));
+/** Instances by pool. */
+const counted = (purchases: readonly Purchase[]): Readonly<Record<string, number>> => {
+  const counts: Record<string, number> = {};
+  for (const { pool: id, count } of purchases) counts[id] = (counts[id] ?? 0) + count;
+  return counts;
+};
 const bought = (wanted: readonly Wanted[], pools: readonly PoolView[], vcpus = 1e9): Readonly<Record<string, number>> =>
-  Object.fromEntries(acquire(acquireInput(wanted, { pools, vcpus })).map((p) => [p.pool, p.count]));
+  counted(acquire(acquireInput(wanted, { pools, vcpus })));
 
 describe('the whole cluster', () => {
   const node = ownPool('node', 4).id;
@@ -44,8 +53,19 @@ describe('the whole cluster', () => {
     expect(bought([want(1)], [own(10)], 3)).toEqual({});
   });
 
+  it('is not all there is: what it does not hold is bought in the same decision', () => {
+    const scale = withinReservations(scaling(acquire, () => []));
+    // Six tasks of two vCPUs: four on two machines, and two on two instances.
+    const input = {
+      ...acquireInput([{ ...want(6), pools: [own(2), spot] }], { pools: [own(2), spot] }),
+      later: () => [],
+      used: new Set<never>(),
+    };
+    expect(counted(scale(input).purchases)).toEqual({ [node]: 2, [spot.pool.id]: 2 });
+  });
+
   it('is taken by and by where it is large', () => {
-    expect(bought([want(5)], [own(100_000)])).toEqual({ [node]: 1005 });
+    expect(bought([want(5)], [own(100_000)])).toEqual({ [node]: 1003 });
   });
 
   it('is kept while any work waits or runs, and given back then', () => {

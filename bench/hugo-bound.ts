@@ -38,8 +38,6 @@ interface Found extends Search {
   readonly minutes: readonly [number, number];
 }
 
-const nodesOf = (queue: QueueName): number => (queue === 'queue 1' || queue === 'queue 2' ? 17 : 34);
-
 async function minutesOf({ queue, seeds }: Search, letters: string): Promise<number> {
   let sum = 0;
   for (let seed = 1; seed <= seeds; seed++) {
@@ -47,7 +45,6 @@ async function minutesOf({ queue, seeds }: Search, letters: string): Promise<num
       queue,
       letters,
       preset: 'fifo-random',
-      nodes: nodesOf(queue),
       seed,
       after: [],
       arrivals: 'at-once',

@@ -33,14 +33,14 @@ const { values: options } = parseArgs({
 const presets = options.presets.split(',');
 
 const QUEUES: readonly Omit<Order, 'preset' | 'seed'>[] = [
-  { queue: 'queue 1', after: [], nodes: 17, arrivals: 'at-once' },
-  { queue: 'queue 2', after: [], nodes: 17, arrivals: 'at-once' },
-  { queue: 'learning', after: [], nodes: 34, arrivals: 'at-once' },
-  { queue: 'unseen', after: ['learning'], nodes: 34, arrivals: 'at-once' },
-  { queue: 'queue 3', after: ['learning', 'unseen'], nodes: 34, arrivals: 'at-once' },
-  { queue: 'queue 4', after: ['learning', 'unseen'], nodes: 34, arrivals: 'at-once' },
-  { queue: 'queue 3', after: ['learning', 'unseen'], nodes: 34, arrivals: 'constant' },
-  { queue: 'queue 3', after: ['learning', 'unseen'], nodes: 34, arrivals: 'arbitrary' },
+  { queue: 'queue 1', after: [], arrivals: 'at-once' },
+  { queue: 'queue 2', after: [], arrivals: 'at-once' },
+  { queue: 'learning', after: [], arrivals: 'at-once' },
+  { queue: 'unseen', after: ['learning'], arrivals: 'at-once' },
+  { queue: 'queue 3', after: ['learning', 'unseen'], arrivals: 'at-once' },
+  { queue: 'queue 4', after: ['learning', 'unseen'], arrivals: 'at-once' },
+  { queue: 'queue 3', after: ['learning', 'unseen'], arrivals: 'constant' },
+  { queue: 'queue 3', after: ['learning', 'unseen'], arrivals: 'arbitrary' },
 ];
 
 await mainOf(

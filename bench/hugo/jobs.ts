@@ -14,7 +14,7 @@ import type { WorkloadJob } from '../../lib/workload/workload.ts';
 import { benchJob } from '../cluster/jobs.ts';
 
 const MB = 1e6;
-/** What is fitted. */
+/** Parameters of the jobs for which queues take as long as published. */
 export interface Fit {
   /** vCPUs of Mary's jobs that are bound to them, on three slots. */
   readonly vcpus: number;
@@ -62,42 +62,40 @@ const load = (vcpus: number, bound: Partial<TaskLoad['bound']>, of: Partial<Tran
 
 interface Program {
   readonly name: string;
-  /** Group in table 6. */
-  readonly group: number | null;
   /** Seconds alone. */
   readonly runtimeS: number;
   /** Load of one task, three slots of a node. */
   readonly load: TaskLoad;
 }
 
-/** By letter: A to I as in table 6, J to M are A to D of table 4. */
+/**
+ * By letter: A to I as in table 6, where A, D and I are of one group, E and F of one, and the others of groups of their
+ * own; J to M are A to D of table 4.
+ */
 export function programsOf({ vcpus, disk, maryS, strength, longS }: Fit): Readonly<Record<string, Program>> {
-  const hugo = (name: string, group: number, alone: TaskLoad, runtimeS = RUNTIME_S): Program => ({
+  const hugo = (name: string, alone: TaskLoad, runtimeS = RUNTIME_S): Program => ({
     name,
-    group,
     runtimeS,
     load: times(alone, strength),
   });
-  const mary = (name: string, of: TaskLoad): Program => ({ name, group: null, runtimeS: maryS, load: of });
+  const mary = (name: string, of: TaskLoad): Program => ({ name, runtimeS: maryS, load: of });
   const boundToDisk = Math.min(0.8, (disk * MB) / NODE.most.diskRead);
   const boundToCpu = Math.min(0.95, vcpus / 3.5);
   const query = (size: number): TaskLoad =>
     load(1.2, { cpu: 0.2, disk: boundToDisk }, { diskRead: size * disk * MB, netSent: 15 * MB });
   return {
-    A: hugo('kmeans', 1, load(2.8, { cpu: 0.9 }, { diskRead: 10 * MB, netSent: 5 * MB }, 0.2)),
-    B: hugo('pagerank', 3, load(0.8, { cpu: 0.2, net: 0.5 }, { netSent: 70 * MB, netReceived: 70 * MB }, 0.2)),
-    C: hugo('components', 6, load(1.0, { cpu: 0.3, net: 0.2 }, { netSent: 25 * MB, netReceived: 25 * MB }, 0.2)),
-    D: hugo('linear', 1, load(2.7, { cpu: 0.9 }, { diskRead: 15 * MB, netSent: 5 * MB }, 0.25), longS),
-    E: hugo('logistic', 2, load(2.2, { cpu: 0.5, memory: 0.4 }, { diskRead: 12 * MB, netSent: 8 * MB }, 0.6), longS),
-    F: hugo('svm', 2, load(2.0, { cpu: 0.45, memory: 0.4 }, { diskRead: 15 * MB, netSent: 8 * MB }, 0.6)),
+    A: hugo('kmeans', load(2.8, { cpu: 0.9 }, { diskRead: 10 * MB, netSent: 5 * MB }, 0.2)),
+    B: hugo('pagerank', load(0.8, { cpu: 0.2, net: 0.5 }, { netSent: 70 * MB, netReceived: 70 * MB }, 0.2)),
+    C: hugo('components', load(1.0, { cpu: 0.3, net: 0.2 }, { netSent: 25 * MB, netReceived: 25 * MB }, 0.2)),
+    D: hugo('linear', load(2.7, { cpu: 0.9 }, { diskRead: 15 * MB, netSent: 5 * MB }, 0.25), longS),
+    E: hugo('logistic', load(2.2, { cpu: 0.5, memory: 0.4 }, { diskRead: 12 * MB, netSent: 8 * MB }, 0.6), longS),
+    F: hugo('svm', load(2.0, { cpu: 0.45, memory: 0.4 }, { diskRead: 15 * MB, netSent: 8 * MB }, 0.6)),
     G: hugo(
       'tpch',
-      4,
       load(1.3, { cpu: 0.3, disk: 0.6 }, { diskRead: 230 * MB, diskWritten: 20 * MB, netSent: 15 * MB }, 0.2),
     ),
     H: hugo(
       'sort',
-      5,
       load(
         1.0,
         { cpu: 0.2, disk: 0.5, net: 0.2 },
@@ -105,7 +103,7 @@ export function programsOf({ vcpus, disk, maryS, strength, longS }: Fit): Readon
         0.2,
       ),
     ),
-    I: hugo('wordcount', 1, load(2.6, { cpu: 0.85 }, { diskRead: 40 * MB }, 0.2), longS),
+    I: hugo('wordcount', load(2.6, { cpu: 0.85 }, { diskRead: 40 * MB }, 0.2), longS),
     J: mary('kmeans', load(vcpus, { cpu: boundToCpu }, { diskRead: 10 * MB, netSent: 5 * MB })),
     K: mary('components', load(0.9 * vcpus, { cpu: 0.9 * boundToCpu, net: 0.1 }, { netSent: 30 * MB })),
     L: mary('tpch-10', query(1)),
@@ -143,6 +141,9 @@ export const QUEUES = {
   'queue 4': 'EIABCHGCAHEGCBFFGDBACGDDHFIGCDBAFIFEIEEAHHBDI',
 } as const;
 export type QueueName = keyof typeof QUEUES;
+
+/** Nodes of the cluster: Mary's evaluation had 17, Hugo's 34. */
+export const nodesOf = (queue: QueueName): number => (queue === 'queue 1' || queue === 'queue 2' ? 17 : 34);
 
 /** The same jobs in the best order that was found on seeds for tuning: `npm run bench:hugo-bound`. */
 export const BEST_ORDERS: Readonly<Record<QueueName, string>> = {

@@ -1,14 +1,23 @@
 /** Runs as plain data: one queue, after the queues that a scheduler learns from. */
 import type { OwnPresets } from '../../lib/stages/registry.ts';
 import { runOnCluster, type ClusterFigures } from '../cluster/run.ts';
-import { BEST_ORDERS, FIT, interferenceOf, jobsOf, QUEUES, SLOTS_OF_TASK, type Fit, type QueueName } from './jobs.ts';
+import {
+  BEST_ORDERS,
+  FIT,
+  interferenceOf,
+  jobsOf,
+  nodesOf,
+  QUEUES,
+  SLOTS_OF_TASK,
+  type Fit,
+  type QueueName,
+} from './jobs.ts';
 
 export interface Order {
   readonly preset: string;
   readonly queue: QueueName;
   /** Queues that ran before it, in this order. */
   readonly after: readonly QueueName[];
-  readonly nodes: number;
   readonly seed: number;
   /** Arrivals: all at once, one at each round, or one to three (section 4.3.1). */
   readonly arrivals: 'at-once' | 'constant' | 'arbitrary';
@@ -57,7 +66,8 @@ function withLimit(of: { readonly aheadOfLimit: boolean }): OwnPresets[string] {
 const APART_S = 2 * 86_400;
 
 export async function answerOf(order: Order): Promise<Answer> {
-  const { preset, queue, after, nodes, seed, arrivals, fit = FIT } = order;
+  const { preset, queue, after, seed, arrivals, fit = FIT } = order;
+  const nodes = nodesOf(queue);
   const { letters = preset === BEST ? BEST_ORDERS[queue] : QUEUES[queue] } = order;
   const beginS = after.length * APART_S;
   const earlier = after.flatMap((name, n) =>

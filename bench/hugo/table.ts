@@ -3,12 +3,13 @@ import type { Figure, Plot, Table } from '../cluster/record.ts';
 import { recorded, shown } from '../cluster/results.ts';
 import { clusterRatio } from '../intervals.ts';
 import { percentile } from '../figures.ts';
+import { nodesOf } from './jobs.ts';
 import { LIMIT_S, type Answer } from './order.ts';
 
 const BASELINE = 'fifo-random';
 
-const labelOf = ({ queue, arrivals, nodes, after }: Answer): string =>
-  `${queue}${after.length === 0 ? '' : ', after learning'}${arrivals === 'at-once' ? '' : `, ${arrivals} arrivals`}, ${nodes} nodes`;
+const labelOf = ({ queue, arrivals, after }: Answer): string =>
+  `${queue}${after.length === 0 ? '' : ', after learning'}${arrivals === 'at-once' ? '' : `, ${arrivals} arrivals`}, ${nodesOf(queue)} nodes`;
 
 const ofPreset = (answers: readonly Answer[], preset: string): readonly Answer[] =>
   answers.filter((a) => a.preset === preset);

@@ -159,13 +159,14 @@ export const SHIPPED_PRESETS: Readonly<Record<string, PresetSpec & Described>> =
     plan: { policy: 'neighbours', by: 'group' },
   },
   'hugo-star': {
-    about: 'the same; in a group jobs that wait longer are more likely, and none waits longer than a limit',
+    about: 'the same; in a group jobs that wait longer are more likely; as submitted where a wait would pass a limit',
     source: 'Mary, Hugo and Hugo*, section 4.3; ahead of the limit: ours',
     extends: 'fifo-random',
     plan: { policy: 'neighbours', by: 'group', byWaiting: true, aheadOfLimit: true },
   },
   'good-neighbours': {
-    about: 'the next job is drawn by how little it and those that run slow one another down; no wait beyond four hours',
+    about:
+      'the next job is drawn by how little it and those that run slow one another down; as submitted where a wait would pass four hours',
     source: 'ours; Mary, Hugo and Hugo*, section 4',
     extends: 'fifo-random',
     plan: {

@@ -23,6 +23,13 @@ export interface BanditRow {
   readonly count: number;
 }
 
+/** Probabilities in proportion to the exponentials. Sum 1. */
+export function softmax(preferences: readonly number[]): readonly number[] {
+  const weights = preferences.map(Math.exp);
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return weights.map((w) => w / sum);
+}
+
 export class Preferences {
   readonly #bandits = new Map<string, Bandit>();
   readonly #step: number;
@@ -63,9 +70,7 @@ export class Preferences {
 
   /** Chances of each key to be the next beside a running one: softmax of the preferences. Sum 1. O(all). */
   chances(running: string, all: readonly string[]): readonly number[] {
-    const weights = all.map((key) => Math.exp(this.preference(running, key)));
-    const sum = weights.reduce((a, b) => a + b, 0);
-    return weights.map((w) => w / sum);
+    return softmax(all.map((key) => this.preference(running, key)));
   }
 
   /** Measurements beside a running program. */

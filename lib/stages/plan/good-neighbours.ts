@@ -18,8 +18,8 @@ import {
   type Program,
   type ProgramOf,
   type RunningProgram,
-  type WeightsBeside,
-} from './neighbour-weights.ts';
+  type ChancesBeside,
+} from './neighbour-chances.ts';
 import { dueInOrder, pastLimit, type WaitingJob } from './waiting-limit.ts';
 
 export const neighbourSettings = z.strictObject({
@@ -74,7 +74,7 @@ export const goodNeighboursFirst =
     const all = waitingJobs(input, programOf);
     const running = runningWhereRoomIs(input, programOf);
     const draw = randomStream(hash32(String(raw(snapshot.nowMs))), 'neighbours');
-    const weights = prefers === 'pace' ? byPace(input) : byGoodness(input, by);
+    const chances = prefers === 'pace' ? byPace(input) : byGoodness(input, by);
     let room = [...snapshot.instances.values()].reduce((sum, { free }) => sum + milliCpuIn(free), 0);
     const order: JobId[] = [];
     const mayDraw = (): boolean => order.length < MOST_DRAWN && room > 0;
@@ -89,8 +89,8 @@ export const goodNeighboursFirst =
     };
     /** Draws one of them, and takes it out. */
     const take = (those: Waiting[]): void => {
-      const chances = those.map((w) => (byWaiting ? w.waitedS : 1));
-      const [next] = those.splice(drawn(chances, draw), 1);
+      const weights = those.map((w) => (byWaiting ? w.waitedS : 1));
+      const [next] = those.splice(drawn(weights, draw), 1);
       if (next !== undefined) start(next);
     };
     const [late, inTime] = byLimit(all, input, settings);
@@ -100,7 +100,7 @@ export const goodNeighboursFirst =
     }
     const waiting = Map.groupBy(inTime, (w) => w.key);
     while (waiting.size > 0 && mayDraw()) {
-      const key = nextKey(waiting, running, { weights, draws, draw });
+      const key = nextKey(waiting, running, { chances, draws, draw });
       const those = waiting.get(key) ?? [];
       // Of what is not known the first that was submitted.
       if (key === UNKNOWN) those.splice(0, 1).forEach(start);
@@ -157,11 +157,11 @@ function runningWhereRoomIs({ snapshot }: PlanInput, programOf: ProgramOf): Map<
   return found;
 }
 
-/** Drawn by the mean of the weights beside running programs, weighed by their vCPUs; the first where none runs. */
+/** Drawn by the mean of the chances beside running programs, weighed by their vCPUs; the first where none runs. */
 function nextKey(
   waiting: ReadonlyMap<string, readonly Waiting[]>,
   running: ReadonlyMap<string, RunningProgram>,
-  of: Pick<NeighbourSettings, 'draws'> & { readonly weights: WeightsBeside; readonly draw: Uniform },
+  of: Pick<NeighbourSettings, 'draws'> & { readonly chances: ChancesBeside; readonly draw: Uniform },
 ): string {
   const keys = [...waiting.keys()];
   const [first = UNKNOWN] = keys;
@@ -169,11 +169,11 @@ function nextKey(
   const programs = [...waiting.values()].flatMap(([one]) => one ?? []);
   const sums = keys.map(() => 0);
   for (const beside of running.values()) {
-    of.weights(beside, programs).forEach((p, i) => (sums[i] = (sums[i] ?? 0) + beside.milliCpu * p));
+    of.chances(beside, programs).forEach((p, i) => (sums[i] = (sums[i] ?? 0) + beside.milliCpu * p));
   }
   const times = (key: string): number => (of.draws === 'jobs' ? (waiting.get(key)?.length ?? 0) : 1);
-  const chances = keys.map((key, i) => times(key) * (sums[i] ?? 0));
-  return keys[drawn(chances, of.draw)] ?? first;
+  const weights = keys.map((key, i) => times(key) * (sums[i] ?? 0));
+  return keys[drawn(weights, of.draw)] ?? first;
 }
 
 /** Index of one of them, drawn in proportion to its weight. */

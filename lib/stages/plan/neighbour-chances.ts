@@ -4,6 +4,7 @@ import type { InstanceType } from '../../domain/pool.ts';
 import type { Resources } from '../../domain/resources.ts';
 import type { PlanInput } from '../../policy/contracts.ts';
 import { neighbourLearner } from '../../policy/colocation/neighbour-learner.ts';
+import { softmax } from '../../policy/colocation/preferences.ts';
 import { partIn } from '../../policy/colocation/tenants.ts';
 import { templateOf } from '../../policy/colocation/together.ts';
 
@@ -23,7 +24,7 @@ export interface RunningProgram extends Program {
 
 /** Key of what was never measured. */
 export const UNKNOWN = '';
-/** A pair that loses a tenth less in all is e^1.5 times as likely. */
+/** A pair that loses a tenth less in all is e^1.5 times as likely. Chosen on seeds for tuning of bench/hugo.ts. */
 const GREED = 15;
 
 export type ProgramOf = (job: Pick<Job, 'template'>, stage: Pick<StageSpec, 'name' | 'resources'>) => Program;
@@ -37,11 +38,11 @@ export function programsIn({ beliefs }: PlanInput, by: 'template' | 'group'): Pr
   };
 }
 
-/** Weights of each to be the next; only their proportions count. O(programs). */
-export type WeightsBeside = (beside: RunningProgram, next: readonly Program[]) => readonly number[];
+/** Chances of each to be the next. Sum 1. O(programs). */
+export type ChancesBeside = (beside: RunningProgram, next: readonly Program[]) => readonly number[];
 
-/** Chances by learned preferences (section 4.1.2). */
-export function byGoodness({ beliefs }: PlanInput, by: 'template' | 'group'): WeightsBeside {
+/** By learned preferences (section 4.1.2). */
+export function byGoodness({ beliefs }: PlanInput, by: 'template' | 'group'): ChancesBeside {
   const belief = beliefs.of(neighbourLearner);
   return (beside, next) =>
     belief.chances(
@@ -51,15 +52,13 @@ export function byGoodness({ beliefs }: PlanInput, by: 'template' | 'group'): We
     );
 }
 
-/** Ours: the softmax of the paces that both would have together, over those alone. */
-export function byPace({ beliefs }: PlanInput): WeightsBeside {
+/** Ours: by the paces that both would have together, over those alone. */
+export function byPace({ beliefs }: PlanInput): ChancesBeside {
   const belief = beliefs.of(neighbourLearner);
   return (beside, next) => {
     const { type } = beside;
     const pace = (of: Program, other: Program): number =>
       1 / belief.slowdown(of.template, [{ template: other.template, part: partIn(type, other.need) }], type).factor;
-    const weights = next.map((of) => Math.exp(GREED * (pace(of, beside) + pace(beside, of) - 2)));
-    const sum = weights.reduce((a, b) => a + b, 0);
-    return weights.map((w) => w / sum);
+    return softmax(next.map((of) => GREED * (pace(of, beside) + pace(beside, of))));
   };
 }

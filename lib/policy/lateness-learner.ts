@@ -1,8 +1,9 @@
 /**
  * Deadlines met and missed: of the last jobs with a deadline whose tasks all succeeded, how many were late because of a
  * risk that was taken. The controller of the late budget reads it (late-budget.ts). A job that would have been late
- * without any risk says nothing of risks: its tasks were never taken away nor moved, and it is later than it waited, so
- * that its running time alone was too long. One row, a text of one character per job, and one of jobs that lost a task.
+ * without any risk says nothing of risks: what ended last was never taken away nor moved, and it is later than it
+ * waited beyond the start-up of an instance, so that its running time alone was too long. One row, a text of one
+ * character per job, and one of jobs that lost a task.
  */
 import { gt, raw, type EpochMs } from '../kernel/units.ts';
 import type { AttemptOutcome, Job } from '../domain/job.ts';
@@ -44,7 +45,7 @@ class LatenessLearner implements Learner<Lateness> {
     if (deadlineMs === null) return;
     if (LOSSES.includes(outcome)) return this.#lose(job.id);
     if (outcome !== 'succeeded' || !isDone(job)) return;
-    const isLate = gt(atMs, deadlineMs) && (this.#lost.has(job.id) || waitedTooLong(event, deadlineMs));
+    const isLate = gt(atMs, deadlineMs) && (wasStopped(event, this.#lost) || waitedTooLong(event, deadlineMs));
     this.#ends = (this.#ends + (isLate ? LATE : MET)).slice(-REMEMBERED);
     this.#dirty.add(KEY);
     if (this.#lost.delete(job.id)) this.#dirty.add(LOST_KEY);
@@ -85,10 +86,24 @@ class LatenessLearner implements Learner<Lateness> {
 
 const LOSSES: readonly AttemptOutcome[] = ['interrupted', 'moved', 'preempted'];
 
-/** True if a job that had begun at once would have met its deadline. Its last task counts where it needs no other. */
-function waitedTooLong({ job, stage, attempt, atMs }: AttemptEnded, deadlineMs: EpochMs): boolean {
-  const begunMs = stage.dependsOn.length === 0 ? (attempt.startedMs ?? job.startedMs) : job.startedMs;
-  return begunMs === null || raw(atMs) - raw(deadlineMs) <= raw(begunMs) - raw(job.submittedMs);
+/**
+ * True if its last task, which needs no others of its job, was stopped before, or if any task was, where others wait
+ * for it.
+ */
+const wasStopped = ({ job, stage, attempt }: AttemptEnded, stopped: ReadonlySet<string>): boolean =>
+  stopped.has(job.id) && (attempt.number > 1 || stage.dependsOn.length > 0);
+
+/**
+ * True if a job that had begun on a new instance at once would have met its deadline: nothing begins sooner that finds
+ * no room. Its last task counts where it needs no other, unless it is a copy, which is no wait.
+ */
+function waitedTooLong({ job, stage, attempt, instance, atMs }: AttemptEnded, deadlineMs: EpochMs): boolean {
+  const isFirst = stage.dependsOn.length === 0 && attempt.role !== 'copy';
+  const begunMs = isFirst ? (attempt.startedMs ?? job.startedMs) : job.startedMs;
+  if (begunMs === null) return true;
+  const { requestedMs, readyMs } = instance;
+  const startUpMs = readyMs === null ? 0 : raw(readyMs) - raw(requestedMs);
+  return raw(atMs) - raw(deadlineMs) <= raw(begunMs) - raw(job.submittedMs) - startUpMs;
 }
 
 /** True with the success of its last task. */

@@ -5,29 +5,21 @@
 import { once } from '../../kernel/once.ts';
 import { raw } from '../../kernel/units.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
-import { usdPerHourOf } from '../../domain/pool.ts';
+import { usdPerHourOf, vcpusOf } from '../../domain/pool.ts';
 import { countFits } from '../../domain/resources.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
 import type { PendingGroup } from '../../domain/snapshot.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../contracts.ts';
-import { leftOfEach } from '../left-of.ts';
+import { leftOfEach, type LeftOf } from '../left-of.ts';
+import { vcpusLeft } from '../vcpus-left.ts';
 import { countedNeighbours } from './counted-neighbours.ts';
+import { longerTogether, lostS, sharersOf, type Sharer } from './lost-time.ts';
 import type { NeighbourBelief } from './neighbour-belief.ts';
-import { besideOneOf, partIn, stayingOn, tenantsOn } from './tenants.ts';
-import { templateOf, type Tenant } from './together.ts';
-
-/** Tasks of one template on a host. */
-interface Neighbour extends Required<Tenant> {
-  /** Longest remaining running time among them, seconds. */
-  readonly leftS: number;
-  readonly isSlowed: boolean;
-}
+import { partIn } from './tenants.ts';
+import { templateOf } from './together.ts';
 
 /** A waiting group. */
-interface Waiting {
-  readonly template: string;
-  readonly isSlowed: boolean;
-  readonly runtimeS: number;
+interface Waiting extends Pick<Sharer, 'template' | 'isSlowed' | 'leftS'> {
   /** Expected cost of a task on a new instance. */
   readonly usd: number;
 }
@@ -67,9 +59,10 @@ export function offDearHosts(tasks: readonly TaskToPlace[], context: DecisionCon
 class Costs {
   readonly #belief: NeighbourBelief;
   readonly #context: DecisionContext;
-  readonly #leftOf: ReturnType<typeof leftOfEach>;
-  readonly #quotes = once(() => new Map(this.#context.snapshot.pools.map(({ pool, quote }) => [pool.id, quote])));
-  readonly #neighbours = new Map<InstanceId, readonly Neighbour[]>();
+  readonly #leftOf: LeftOf;
+  readonly #pools = once(() => new Map(this.#context.snapshot.pools.map((view) => [view.pool.id, view])));
+  readonly #vcpusLeft = once(() => vcpusLeft(this.#context.snapshot));
+  readonly #there = new Map<InstanceId, readonly Sharer[]>();
 
   constructor(belief: NeighbourBelief, context: DecisionContext) {
     this.#belief = belief;
@@ -77,18 +70,20 @@ class Costs {
     this.#leftOf = leftOfEach(context);
   }
 
-  /** Null: too little is known of it. */
+  /** Null: too little is known of it, or no instance of its own can be bought. */
   waiting(group: PendingGroup): Waiting | null {
     const { snapshot, forecasts, offers } = this.#context;
     const job = snapshot.jobs.get(group.job);
     const [best] = offers.get(group.id)?.offers ?? [];
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     if (job === undefined || best === undefined || forecast === undefined) return null;
+    const own = this.#pools().get(best.pool);
+    if (own === undefined || vcpusOf(own.pool) > this.#vcpusLeft()) return null;
     const template = templateOf(job, group.stage);
     return {
       template,
       isSlowed: this.#belief.tells(template),
-      runtimeS: raw(quantileToDo(forecast.runtime, group, 0.5)),
+      leftS: raw(quantileToDo(forecast.runtime, group, 0.5)),
       usd: best.expectedCostUsd,
     };
   }
@@ -96,42 +91,23 @@ class Costs {
   /** As many tasks of the group as the host has room for. */
   areDear({ need, count }: PendingGroup, waiting: Waiting | null, host: Host): boolean {
     if (waiting === null) return false;
-    const there = this.#neighboursOn(host);
+    const there = this.#sharersOn(host);
     if (there.length === 0 || !(waiting.isSlowed || there.some((n) => n.isSlowed))) return false;
-    const { template, runtimeS, usd } = waiting;
-    const part = partIn(host, need);
     const tasks = Math.max(1, Math.min(count, countFits(need, host.free)));
-    const mine = { template, part, tasks };
-    const factor = (of: string, beside: readonly Tenant[]): number =>
-      this.#belief.slowdown(of, beside, host.pool.type).factor;
-    const meS = runtimeS * (factor(template, [...there, ...besideOneOf([mine], template)]) - 1);
-    const othersS = there.reduce((sum, of) => {
-      if (!of.isSlowed) return sum;
-      const beside = besideOneOf(there, of.template);
-      const longer = factor(of.template, [...beside, mine]) / factor(of.template, beside) - 1;
-      return sum + of.tasks * of.part * Math.min(of.leftS, runtimeS) * longer;
-    }, 0);
-    const usdPerHour = usdPerHourOf(host.pool, this.#quotes().get(host.pool.id) ?? null);
-    return (usdPerHour * (tasks * part * meS + othersS)) / HOUR_S > tasks * usd;
+    const coming = { ...waiting, part: partIn(host, need), tasks };
+    const lost = lostS(longerTogether(there, [coming], { belief: this.#belief, type: host.pool.type }));
+    const usdPerHour = usdPerHourOf(host.pool, this.#pools().get(host.pool.id)?.quote ?? null);
+    return (usdPerHour * lost) / HOUR_S > tasks * waiting.usd;
   }
 
-  #neighboursOn(host: Host): readonly Neighbour[] {
-    let known = this.#neighbours.get(host.on);
-    if (known === undefined) this.#neighbours.set(host.on, (known = this.#running(host)));
+  #sharersOn({ on, pool }: Host): readonly Sharer[] {
+    let known = this.#there.get(on);
+    if (known === undefined) {
+      const { snapshot } = this.#context;
+      const view = snapshot.instances.get(on);
+      const of = { belief: this.#belief, type: pool.type, snapshot, leftOf: this.#leftOf };
+      this.#there.set(on, (known = view === undefined ? [] : sharersOf(view, of)));
+    }
     return known;
-  }
-
-  #running({ on }: Host): readonly Neighbour[] {
-    const { snapshot } = this.#context;
-    const view = snapshot.instances.get(on);
-    if (view === undefined) return [];
-    const leftS = new Map<string, number>();
-    for (const [template, running] of stayingOn(view, snapshot))
-      leftS.set(template, Math.max(leftS.get(template) ?? 0, raw(this.#leftOf(running))));
-    return Array.from(tenantsOn(view, snapshot).values(), (tenant) => ({
-      ...tenant,
-      leftS: leftS.get(tenant.template) ?? 0,
-      isSlowed: this.#belief.tells(tenant.template),
-    }));
   }
 }

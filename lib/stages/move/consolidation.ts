@@ -35,6 +35,9 @@ import {
   type RunningTask,
 } from '../../domain/snapshot.ts';
 import { chargedS } from '../../market/billing.ts';
+import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
+import { longerTogether, lostS, sharersOf, slowedNow } from '../../policy/colocation/lost-time.ts';
+import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
 import { LEAVING } from '../../policy/leaving.ts';
@@ -87,6 +90,8 @@ class Consolidation {
   readonly #context: DecisionContext;
   readonly #going: ReadonlySet<InstanceId>;
   readonly #leftOf: LeftOf;
+  /** Null: nobody is known to slow anyone down. */
+  readonly #neighbours: NeighbourBelief | null;
   readonly #lefts = new Map<RunningTask, Distribution>();
   readonly #longest = new Map<InstanceId, number>();
   readonly #means = new Map<string, number | null>();
@@ -99,6 +104,8 @@ class Consolidation {
     this.#context = context;
     this.#going = going;
     this.#leftOf = leftOfEach(context);
+    const neighbours = countedNeighbours(context);
+    this.#neighbours = neighbours?.tellsAny() === true ? neighbours : null;
     this.#quotes = new Map(context.snapshot.pools.map((v) => [v.pool.id, v.quote]));
     const expected = pricedPools(context).map((p) => ({ ...p, usdPerHour: this.#priceOf(p.pool, p.bid, USUAL_S) }));
     this.#byPrice = expected.sort((a, b) => a.usdPerHour - b.usdPerHour);
@@ -215,6 +222,7 @@ class Consolidation {
 
   #judgeRunning(source: Source, found: readonly Found[]): Judged {
     const { config } = this.#context;
+    const { view } = source;
     const stayUsd = source.usdPerHour * this.#chargedS(source, source.longestS);
     let addedUsd = 0;
     let disruptsUsd = source.usdPerHour * this.#chargedS(source, source.stopS);
@@ -230,6 +238,7 @@ class Consolidation {
       const usdPerHour = this.#priceOf(on.pool, on.instance.bid, after);
       addedUsd += usdPerHour * (this.#moreS(age, after) - this.#moreS(age, before));
       disruptsUsd += this.#setUpUsdS(coming, on.pool, usdPerHour);
+      disruptsUsd += usdPerHour * this.#lostS(on.attempts, [[view, coming]], on.pool);
       riskUsd += this.#riskUsdS(coming, { from: source, pool: on.pool, bid: on.instance.bid, usdPerHour });
     }
     return dollars({ savesUsd: stayUsd - addedUsd, disruptsUsd, riskUsd });
@@ -307,7 +316,8 @@ class Consolidation {
     const runS = expectedLongestS(this.#alike(coming, (r) => moveS(r, config) + this.#againS(r)));
     const usdPerHour = this.#priceOf(pool, bid, runS);
     let savesUsd = -usdPerHour * chargedS(runS, config);
-    let disruptsUsd = usdPerHour * startS + this.#setUpUsdS(coming, pool, usdPerHour);
+    const lost = this.#lostS([], of.map(({ view }) => [view, view.attempts]), pool);
+    let disruptsUsd = usdPerHour * (startS + lost) + this.#setUpUsdS(coming, pool, usdPerHour);
     let riskUsd = 0;
     for (const source of of) {
       savesUsd += source.usdPerHour * this.#chargedS(source, source.longestS);
@@ -415,6 +425,28 @@ class Consolidation {
     const { restoreS } = this.#context.config;
     const share = (r: RunningTask): number => Math.min(1, dominantShare(r.attempt.resources, pool.type.capacity));
     return tasks.reduce((sum, r) => sum + usdPerHour * share(r) * (restoreS + this.#againS(r)), 0);
+  }
+
+  /** Running time lost on a target by neighbours, beyond what they take now; below 0: gained. Seconds of all of it. */
+  #lostS(
+    there: readonly RunningTask[],
+    from: readonly (readonly [InstanceView, readonly RunningTask[]])[],
+    { type }: Pool,
+  ): number {
+    const belief = this.#neighbours;
+    if (belief === null) return 0;
+    const { snapshot } = this.#context;
+    const of = { belief, snapshot, leftOf: this.#leftOf };
+    const coming = from.flatMap(([{ pool, attempts }, tasks]) => {
+      const now = new Map(
+        slowedNow(sharersOf({ attempts }, { ...of, type: pool.type }), { belief, type: pool.type }).map((s) => [
+          s.template,
+          s.now ?? 1,
+        ]),
+      );
+      return sharersOf({ attempts: tasks }, { ...of, type }).map((s) => ({ ...s, now: now.get(s.template) ?? 1 }));
+    });
+    return lostS(longerTogether(sharersOf({ attempts: there }, { ...of, type }), coming, { belief, type }));
   }
 
   /** What more an interruption takes there than here; USD/h x s. */

@@ -33,7 +33,7 @@ export const MOVE = [
       about: 'the same, and work leaves instances that are given back, where that saves twice what it disrupts',
       source: 'ours; Stratus, section 3.2.4 (heuristic 2)',
       asks: { ...GUARD, capacity: true, bids: bidsWhileConsolidating },
-      learners: ['lateness'],
+      learners: ['lateness', 'neighbours'],
     },
     guardedAndConsolidating,
   ),

@@ -14,6 +14,10 @@ interface Over {
   readonly beganMs?: number;
   readonly lastMs?: number;
   readonly dependsOn?: readonly string[];
+  readonly number?: number;
+  readonly role?: string;
+  /** Start-up of its instance. */
+  readonly startUpMs?: number;
 }
 
 /** The end of one of two tasks of a job that is due at 1000 and was submitted at 0. */
@@ -26,9 +30,10 @@ const end = (atMs: number, over: Over = {}): AttemptEnded => {
     deadlineMs: deadlineMs === null ? null : epochMs(deadlineMs),
     stages: [{ tasks: 2, succeeded: done }],
   } as unknown as Job;
-  const attempt = { startedMs: epochMs(lastMs) };
+  const attempt = { startedMs: epochMs(lastMs), number: over.number ?? 1, role: over.role };
+  const instance = { requestedMs: epochMs(0), readyMs: epochMs(over.startUpMs ?? 0) };
   const stage = { dependsOn: over.dependsOn ?? [] };
-  return { kind: 'attempt-ended', atMs: epochMs(atMs), outcome, job, stage, attempt } as unknown as AttemptEnded;
+  return { kind: 'attempt-ended', atMs: epochMs(atMs), outcome, job, stage, attempt, instance } as unknown as AttemptEnded;
 };
 
 describe('deadlines met and missed', () => {
@@ -62,9 +67,26 @@ describe('deadlines met and missed', () => {
     // Its last task waited, and depends on nothing.
     expect(late({ beganMs: 0, lastMs: 600 })).toBe(1);
     expect(late({ beganMs: 0, lastMs: 600, dependsOn: ['first'] })).toBe(0);
+    // A new instance would have had to start up too.
+    expect(late({ beganMs: 600, startUpMs: 100 })).toBe(1);
+    expect(late({ beganMs: 600, startUpMs: 101 })).toBe(0);
+    // A copy begins late because the original is slow.
+    expect(late({ beganMs: 0, lastMs: 600, role: 'copy' })).toBe(0);
   });
 
-  it('are missed by a job that lost a task, whatever it waited', () => {
+  it('are met in spite of a stop, where what ended last was not stopped and waited for nothing', () => {
+    const late = (over: Over): number => {
+      const learner = latenessLearner();
+      learner.observe(end(300, { outcome: 'moved', done: 0 }));
+      learner.observe(end(1500, { beganMs: 0, ...over }));
+      return learner.belief().ofLast(200).late;
+    };
+    expect(late({ number: 1 })).toBe(0);
+    expect(late({ number: 2 })).toBe(1);
+    expect(late({ number: 1, dependsOn: ['first'] })).toBe(1);
+  });
+
+  it('are missed by a job whose last task was stopped, whatever it waited', () => {
     for (const outcome of ['interrupted', 'moved', 'preempted']) {
       const learner = latenessLearner();
       learner.observe(end(300, { outcome, done: 0 }));
@@ -72,7 +94,7 @@ describe('deadlines met and missed', () => {
       const again = latenessLearner();
       again.restore(learner.takeDirty());
       for (const one of [learner, again]) {
-        one.observe(end(1500, { beganMs: 0 }));
+        one.observe(end(1500, { beganMs: 0, number: 2 }));
         expect(one.belief().ofLast(200)).toEqual({ ended: 2, late: 1 });
         expect(one.takeDirty().get('lateness/lost')).toBe('');
       }

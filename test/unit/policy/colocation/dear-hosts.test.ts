@@ -34,10 +34,12 @@ interface Scene {
   readonly neighbours?: boolean;
   readonly usd?: number;
   readonly gang?: string;
+  /** vCPUs of all instances at most. */
+  readonly vcpus?: number;
 }
 
 /** Whether a waiting program may go beside a running one. */
-function mayGo(waiting: string, running: string, { times, neighbours = true, usd = 0.1, gang }: Scene): boolean {
+function mayGo(waiting: string, running: string, { times, neighbours = true, usd = 0.1, gang, vcpus = 16 }: Scene): boolean {
   const g = group({ id: waiting, need: MAIN.resources, stage: { name: 'main' } });
   const there = instance('i', POOL);
   const run = {
@@ -56,10 +58,10 @@ function mayGo(waiting: string, running: string, { times, neighbours = true, usd
       ...of.forecasts,
       runtime: new Map([waiting, running].map((name) => [`${name}/main`, forecast] as const)),
     },
-    snapshot: { ...of.snapshot, jobs: new Map([waiting, running].map((name) => [jobId(name), jobOf(name)])) },
+    snapshot: { ...of.snapshot, limits: { ...of.snapshot.limits, vcpus }, jobs: new Map([waiting, running].map((name) => [jobId(name), jobOf(name)])) },
     config: config({ neighbours }),
     beliefs: { of: () => belief(times) },
-    offers: new Map([[g.id, { offers: [{ expectedCostUsd: usd } as Offer], excluded: [], considered: [] }]]),
+    offers: new Map([[g.id, { offers: [{ pool: POOL.id, expectedCostUsd: usd } as Offer], excluded: [], considered: [] }]]),
   } as unknown as DecisionContext;
   const task: TaskToPlace = {
     task: { job: g.job, stage: 'main', index: 0 },
@@ -93,6 +95,10 @@ describe('hosts where neighbours cost too much', () => {
     expect(mayGo('writer', 'writer', { times: 4 })).toBe(true);
     expect(mayGo('cruncher', 'reader', { times: 4 })).toBe(true);
     expect(mayGo('reader', 'cruncher', { times: 4 })).toBe(true);
+  });
+
+  it('are nowhere where no other can be bought', () => {
+    expect(mayGo('reader', 'reader', { times: 4, vcpus: 15 })).toBe(true);
   });
 
   it('are nowhere where it counts for nothing, and gangs may go anywhere', () => {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { attemptId, instanceId } from '../../../../lib/kernel/ids.ts';
+import { attemptId, instanceId, jobId } from '../../../../lib/kernel/ids.ts';
 import { LEAVING } from '../../../../lib/policy/leaving.ts';
 import { DecisionMemory } from '../../../../lib/policy/memory.ts';
 import type { DecisionContext, Move } from '../../../../lib/policy/contracts.ts';
 import { consolidatingMoves } from '../../../../lib/stages/move/consolidation.ts';
+import { job } from '../../../support/builders.ts';
 import { exponential, market, NOW, pool, view, worth } from '../../../support/decision-world.ts';
 import { scene, told, type HeldFacts, type RunningFacts } from '../../../support/whole-moves.ts';
 
@@ -120,6 +121,38 @@ describe('consolidation', () => {
       )?.riskUsd ?? NaN;
     expect(risk(1)).toBeGreaterThan(risk(0.1));
     expect(risk(0.1)).toBeGreaterThan(0);
+  });
+
+  it('counts the time that neighbours there would take, less what those here take', () => {
+    // A writer takes twice its time more for each other one.
+    const belief = {
+      tells: (of: string) => of.includes('writer'),
+      tellsAny: () => true,
+      slowdown: (of: string, near: readonly { readonly template: string; readonly tasks?: number }[]) => ({
+        factor: near.reduce((f, { template, tasks = 1 }) => (template === of ? f + 2 * tasks : f), 1),
+        sd: 0,
+      }),
+    };
+    const goes = (held: readonly HeldFacts[], writers: readonly string[]): string[] => {
+      const of = context([pools, held]);
+      const jobs = new Map(
+        held
+          .flatMap(({ tasks }) => tasks)
+          .map(({ name }) => [
+            jobId(name),
+            { ...job({ id: jobId(name) }), template: writers.includes(name) ? 'ana/writer/writer' : 'ana/quiet/quiet' },
+          ]),
+      );
+      const beliefs = { of: () => belief, has: () => true } as unknown as DecisionContext['beliefs'];
+      return told(consolidatingMoves({ ...of, beliefs, snapshot: { ...of.snapshot, jobs } }, new Set()));
+    };
+    const lone = on('i-lone', large, { name: 'lone', leftS: HOUR_S });
+    expect(goes([beside, lone], ['lone'])).toEqual(['lone -> i-busy']);
+    expect(goes([beside, lone], ['a', 'b'])).toEqual(['lone -> i-busy']);
+    expect(goes([beside, lone], ['lone', 'a', 'b', 'c', 'd'])).toEqual([`lone -> ${small.id}`]);
+    // Of what they take from one another already nothing is lost.
+    const two = on('i-two', large, { name: 'e', leftS: HOUR_S }, { name: 'f', leftS: HOUR_S });
+    expect(goes([beside, two], ['e', 'f'])).toEqual(['e -> i-busy', 'f -> i-busy']);
   });
 
   it('leaves alone what takes no work, and what others move', () => {

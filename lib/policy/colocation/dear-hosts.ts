@@ -5,6 +5,7 @@
 import { once } from '../../kernel/once.ts';
 import { raw } from '../../kernel/units.ts';
 import type { InstanceId } from '../../kernel/ids.ts';
+import type { Offer } from '../../domain/forecast.ts';
 import { usdPerHourOf, vcpusOf } from '../../domain/pool.ts';
 import { countFits } from '../../domain/resources.ts';
 import { quantileToDo } from '../../domain/work-to-do.ts';
@@ -27,10 +28,17 @@ interface Waiting extends Pick<Sharer, 'template' | 'isSlowed' | 'leftS'> {
 type Allowed = TaskToPlace['allowed'];
 
 const HOUR_S = 3600;
+/** Times the expected cost that a limit on money must have left: one that is nearly reached may refuse an instance. */
+const AMPLE = 4;
+/**
+ * Part of the cost of a new instance that the time lost may cost: where there is room already is not free, for other
+ * work would use it.
+ */
+const WORTH_ROOM = 0.4;
 
 /**
- * The same tasks, kept off hosts where the time that they and their neighbours would lose costs more than they would on
- * a new instance. Work that nobody is known to slow down, beside such work, is free to go anywhere, and so are gangs.
+ * The same tasks, kept off hosts where the time that they and their neighbours would lose costs too much of what they
+ * would on a new instance, if one can be bought. Work that nobody is known to slow down, beside such work, is free to go anywhere, and so are gangs.
  * O(templates on the host squared) for each group and host that a packer asks about.
  */
 export function offDearHosts(tasks: readonly TaskToPlace[], context: DecisionContext): readonly TaskToPlace[] {
@@ -70,15 +78,14 @@ class Costs {
     this.#leftOf = leftOfEach(context);
   }
 
-  /** Null: too little is known of it, or no instance of its own can be bought. */
+  /** Null: too little is known of it, or no new instance can be bought. */
   waiting(group: PendingGroup): Waiting | null {
     const { snapshot, forecasts, offers } = this.#context;
     const job = snapshot.jobs.get(group.job);
     const [best] = offers.get(group.id)?.offers ?? [];
     const forecast = forecasts.runtime.get(`${group.job}/${group.stage.name}`);
     if (job === undefined || best === undefined || forecast === undefined) return null;
-    const own = this.#pools().get(best.pool);
-    if (own === undefined || vcpusOf(own.pool) > this.#vcpusLeft()) return null;
+    if (!this.#canBuy(group, best)) return null;
     const template = templateOf(job, group.stage);
     return {
       template,
@@ -86,6 +93,18 @@ class Costs {
       leftS: raw(quantileToDo(forecast.runtime, group, 0.5)),
       usd: best.expectedCostUsd,
     };
+  }
+
+  /** False: limits on vCPUs or money leave nothing for one more, and where there is room is the only place to go. */
+  #canBuy({ job, count }: PendingGroup, { pool: id, expectedCostUsd }: Offer): boolean {
+    const { budgets, spendingLimits = [] } = this.#context.snapshot;
+    const own = this.#pools().get(id);
+    if (own === undefined || vcpusOf(own.pool) > this.#vcpusLeft()) return false;
+    const usd = AMPLE * count * expectedCostUsd;
+    const budget = budgets?.get(job);
+    if (budget !== undefined && usd > budget.limitUsd - budget.spentUsd - budget.reservedUsd - budget.heldUsd)
+      return false;
+    return spendingLimits.every(({ limitUsd, spentUsd, committedUsd }) => usd <= limitUsd - spentUsd - committedUsd);
   }
 
   /** As many tasks of the group as the host has room for. */
@@ -97,7 +116,7 @@ class Costs {
     const coming = { ...waiting, part: partIn(host, need), tasks };
     const lost = lostS(longerTogether(there, [coming], { belief: this.#belief, type: host.pool.type }));
     const usdPerHour = usdPerHourOf(host.pool, this.#pools().get(host.pool.id)?.quote ?? null);
-    return (usdPerHour * lost) / HOUR_S > tasks * waiting.usd;
+    return (usdPerHour * lost) / HOUR_S > WORTH_ROOM * tasks * waiting.usd;
   }
 
   #sharersOn({ on, pool }: Host): readonly Sharer[] {

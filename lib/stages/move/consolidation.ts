@@ -316,7 +316,11 @@ class Consolidation {
     const runS = expectedLongestS(this.#alike(coming, (r) => moveS(r, config) + this.#againS(r)));
     const usdPerHour = this.#priceOf(pool, bid, runS);
     let savesUsd = -usdPerHour * chargedS(runS, config);
-    const lost = this.#lostS([], of.map(({ view }) => [view, view.attempts]), pool);
+    const lost = this.#lostS(
+      [],
+      of.map(({ view }) => [view, view.attempts]),
+      pool,
+    );
     let disruptsUsd = usdPerHour * (startS + lost) + this.#setUpUsdS(coming, pool, usdPerHour);
     let riskUsd = 0;
     for (const source of of) {

@@ -33,7 +33,15 @@ const end = (atMs: number, over: Over = {}): AttemptEnded => {
   const attempt = { startedMs: epochMs(lastMs), number: over.number ?? 1, role: over.role };
   const instance = { requestedMs: epochMs(0), readyMs: epochMs(over.startUpMs ?? 0) };
   const stage = { dependsOn: over.dependsOn ?? [] };
-  return { kind: 'attempt-ended', atMs: epochMs(atMs), outcome, job, stage, attempt, instance } as unknown as AttemptEnded;
+  return {
+    kind: 'attempt-ended',
+    atMs: epochMs(atMs),
+    outcome,
+    job,
+    stage,
+    attempt,
+    instance,
+  } as unknown as AttemptEnded;
 };
 
 describe('deadlines met and missed', () => {

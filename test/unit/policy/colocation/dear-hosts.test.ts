@@ -7,9 +7,9 @@ import { offDearHosts } from '../../../../lib/policy/colocation/dear-hosts.ts';
 import type { NeighbourBelief } from '../../../../lib/policy/colocation/neighbour-belief.ts';
 import { onNewInstances } from '../../../../lib/policy/colocation/on-new-instances.ts';
 import type { DecisionContext, Host, TaskToPlace } from '../../../../lib/policy/contracts.ts';
-import type { RunningTask } from '../../../../lib/domain/snapshot.ts';
+import type { RunningTask, Snapshot } from '../../../../lib/domain/snapshot.ts';
 import { attempt, job, spec } from '../../../support/builders.ts';
-import { config, group, instance, pool, resources, stage, view, world } from '../../../support/decision-world.ts';
+import { config, group, instance, NOW, pool, resources, stage, view, world } from '../../../support/decision-world.ts';
 
 const POOL = pool({ vcpus: 8, gib: 32, onDemand: 0.4 });
 const MAIN = stage({ name: 'main', resources: resources(2, 8) });
@@ -36,10 +36,38 @@ interface Scene {
   readonly gang?: string;
   /** vCPUs of all instances at most. */
   readonly vcpus?: number;
+  /** US dollars that the job, and the deployment, may still spend. */
+  readonly jobUsd?: number;
+  readonly allUsd?: number;
 }
 
+const moneyOf = (job: string, { jobUsd, allUsd }: Pick<Scene, 'jobUsd' | 'allUsd'>): Partial<Snapshot> => ({
+  ...(jobUsd === undefined
+    ? {}
+    : { budgets: new Map([[jobId(job), { limitUsd: 5 + jobUsd, spentUsd: 2, reservedUsd: 2, heldUsd: 1 }]]) }),
+  ...(allUsd === undefined
+    ? {}
+    : {
+        spendingLimits: [
+          {
+            period: 'day',
+            limitUsd: 5 + allUsd,
+            settledUsd: 2,
+            spentUsd: 3,
+            committedUsd: 2,
+            untilMs: NOW,
+            isReached: false,
+          },
+        ],
+      }),
+});
+
 /** Whether a waiting program may go beside a running one. */
-function mayGo(waiting: string, running: string, { times, neighbours = true, usd = 0.1, gang, vcpus = 16 }: Scene): boolean {
+function mayGo(
+  waiting: string,
+  running: string,
+  { times, neighbours = true, usd = 0.1, gang, vcpus = 16, ...left }: Scene,
+): boolean {
   const g = group({ id: waiting, need: MAIN.resources, stage: { name: 'main' } });
   const there = instance('i', POOL);
   const run = {
@@ -58,10 +86,17 @@ function mayGo(waiting: string, running: string, { times, neighbours = true, usd
       ...of.forecasts,
       runtime: new Map([waiting, running].map((name) => [`${name}/main`, forecast] as const)),
     },
-    snapshot: { ...of.snapshot, limits: { ...of.snapshot.limits, vcpus }, jobs: new Map([waiting, running].map((name) => [jobId(name), jobOf(name)])) },
+    snapshot: {
+      ...of.snapshot,
+      ...moneyOf(waiting, left),
+      limits: { ...of.snapshot.limits, vcpus },
+      jobs: new Map([waiting, running].map((name) => [jobId(name), jobOf(name)])),
+    },
     config: config({ neighbours }),
     beliefs: { of: () => belief(times) },
-    offers: new Map([[g.id, { offers: [{ pool: POOL.id, expectedCostUsd: usd } as Offer], excluded: [], considered: [] }]]),
+    offers: new Map([
+      [g.id, { offers: [{ pool: POOL.id, expectedCostUsd: usd } as Offer], excluded: [], considered: [] }],
+    ]),
   } as unknown as DecisionContext;
   const task: TaskToPlace = {
     task: { job: g.job, stage: 'main', index: 0 },
@@ -83,7 +118,7 @@ function mayGo(waiting: string, running: string, { times, neighbours = true, usd
 }
 
 describe('hosts where neighbours cost too much', () => {
-  it('are those where the time lost costs more than an instance of its own', () => {
+  it('are those where the time lost costs too much of an instance of its own', () => {
     expect(mayGo('reader', 'reader', { times: 1.2 })).toBe(true);
     expect(mayGo('reader', 'reader', { times: 4 })).toBe(false);
     expect(mayGo('reader', 'reader', { times: 4, usd: 10 })).toBe(true);
@@ -99,6 +134,10 @@ describe('hosts where neighbours cost too much', () => {
 
   it('are nowhere where no other can be bought', () => {
     expect(mayGo('reader', 'reader', { times: 4, vcpus: 15 })).toBe(true);
+    expect(mayGo('reader', 'reader', { times: 4, jobUsd: 0.39 })).toBe(true);
+    expect(mayGo('reader', 'reader', { times: 4, jobUsd: 0.41 })).toBe(false);
+    expect(mayGo('reader', 'reader', { times: 4, allUsd: 0.39 })).toBe(true);
+    expect(mayGo('reader', 'reader', { times: 4, allUsd: 0.41 })).toBe(false);
   });
 
   it('are nowhere where it counts for nothing, and gangs may go anywhere', () => {

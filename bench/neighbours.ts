@@ -1,7 +1,7 @@
 /**
  * Cost of a day of mixed work whose programs slow one another down, with and without the knowledge of who does, and
  * against rivals.
- *   npm run bench:neighbours -- [--part report|tune] [--seeds 4] [--worlds devices,pairs,none] [--presets a,b]
+ *   npm run bench:neighbours -- [--part report|tune] [--seeds 6] [--worlds devices,pairs,none] [--presets a,b]
  *   [--procs 2] [--json FILE] [--html FILE] [--draw]
  * needs EBB_DATA_DIR (default ../shared/data).
  *
@@ -10,7 +10,8 @@
  * them, and its error, are printed.
  *
  * Nothing is known at the beginning of a day. Costs are ratios of sums over days, with 95 % intervals by resampling
- * days. Prices of 2015 are for tuning, with seeds 1 and up; those of 2016 and 2021 are reported, with seeds 101 and up.
+ * days. Reported are days of 2016 and 2021 with seeds 101 and up; for tuning there are days of 2015, and days of 2016
+ * and 2021 that lie between these, with seeds 1 and up.
  *
  * Writes bench/results/clusters/neighbours.json (`--part tune`: out/neighbours-tune.json), and a page,
  * out/neighbours.html.
@@ -29,7 +30,7 @@ const PRESETS = ['ebbtide', UNAWARE, 'eva', 'stratus-no-clearing', 'resource-awa
 const { values: options } = parseArgs({
   options: {
     ...OPTIONS,
-    seeds: { type: 'string', default: '4' },
+    seeds: { type: 'string', default: '6' },
     worlds: { type: 'string', default: WORLDS.join(',') },
     presets: { type: 'string', default: PRESETS.join(',') },
   },
@@ -47,9 +48,11 @@ if (!options.worker && !options.draw && worlds.includes('pairs')) {
   );
 }
 
+const part = partOf(options.part);
+const YEARS = part === 'tune' ? [...yearsOf('tune'), ...yearsOf('report')] : yearsOf(part);
+
 /** The types of 2015 that are simulated are too small for the programs of the pairs. */
-const yearsIn = (world: World): readonly string[] =>
-  yearsOf(partOf(options.part)).filter((year) => world !== 'pairs' || year !== '2015');
+const yearsIn = (world: World): readonly string[] => YEARS.filter((year) => world !== 'pairs' || year !== '2015');
 
 await mainOf(
   {
@@ -61,7 +64,7 @@ await mainOf(
     ordersOf: (seeds) =>
       worlds.flatMap((world) =>
         yearsIn(world).flatMap((year) =>
-          seeds.flatMap((seed) => presets.map((preset) => ({ world, data, year, preset, seed }))),
+          seeds.flatMap((seed) => presets.map((preset) => ({ world, data, year, preset, seed, part }))),
         ),
       ),
     answerOf,

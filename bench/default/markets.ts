@@ -71,9 +71,12 @@ export function seriesFiles(data: string, part: Part): readonly string[] {
 export const windowsIn = ({ startMs, endMs }: MarketTrace, lengthMs: number): readonly number[] =>
   Array.from({ length: Math.floor((raw(endMs) - raw(startMs)) / lengthMs) }, (_, n) => raw(startMs) + n * lengthMs);
 
-/** The middle of each of `count` stretches of the market after its first week, which forecasts learn from. */
-export function middlesIn({ startMs, endMs }: MarketTrace, count: number): readonly number[] {
+/** An instant in each of `count` stretches of the market after its first week, which forecasts learn from. */
+export function instantsIn({ startMs, endMs }: MarketTrace, count: number, part: number): readonly number[] {
   const firstMs = raw(startMs) + WEEK_MS;
   const stepMs = (raw(endMs) - 2 * 24 * HOUR_MS - firstMs) / count;
-  return Array.from({ length: count }, (_, n) => Math.round(firstMs + (n + 0.5) * stepMs));
+  return Array.from({ length: count }, (_, n) => Math.round(firstMs + (n + part) * stepMs));
 }
+
+/** The middle of each. */
+export const middlesIn = (market: MarketTrace, count: number): readonly number[] => instantsIn(market, count, 0.5);

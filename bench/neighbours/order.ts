@@ -11,7 +11,8 @@ import { settingsUnder } from '../../lib/policy/preset-chain.ts';
 import { deterministic } from '../../lib/policy/solver.ts';
 import type { OwnPresets } from '../../lib/stages/registry.ts';
 import { jobsOf } from '../default/jobs.ts';
-import { middlesIn, priceMarket } from '../default/markets.ts';
+import { instantsIn, priceMarket } from '../default/markets.ts';
+import type { Part } from '../default/ground.ts';
 import { worldOf, type World } from './worlds.ts';
 
 export interface Order {
@@ -20,6 +21,7 @@ export interface Order {
   readonly data: string;
   readonly year: string;
   readonly seed: number;
+  readonly part: Part;
 }
 
 export interface Answer extends Order {
@@ -43,16 +45,17 @@ const VCPUS = 2000;
 /** A day of jobs, and time for what is late. */
 const DAY = 'synthetic:perHour=20,jobs=480,medianRuntimeS=1200,runtimeSigma=0.7,maxTasks=20,templates=24';
 const UNTIL_S = 3 * 86_400;
-/** Days lie in the middle of equal stretches of the prices. */
+/** Reported days lie in the middle of equal stretches of the prices, those that are tuned on at their beginning. */
 const STRETCHES = 6;
+const AT = { tune: 0, report: 0.5 } as const;
 
 export async function answerOf(order: Order): Promise<Answer> {
   const began = performance.now();
-  const { preset, world, data, year, seed } = order;
+  const { preset, world, data, year, seed, part } = order;
   const trace = await priceMarket(data, year);
   const { interference, jobs: as } = worldOf(world, data);
   const jobs = as(await jobsOf(DAY, { seed }));
-  const fromMs = epochMs(middlesIn(trace, STRETCHES)[seed % STRETCHES] ?? NaN);
+  const fromMs = epochMs(instantsIn(trace, STRETCHES, AT[part])[seed % STRETCHES] ?? NaN);
   const solver = deterministic(highsSolver(), SOLVER_NODES);
   const forecast = await forecastOf({ preset, dir: '.ebb', forecast: 'preset', presets: OWN });
   const config = schedulerConfig.parse({ preset, presets: OWN });

@@ -1,7 +1,7 @@
 /** Running time that tasks lose by sharing an instance. */
 import { raw } from '../../kernel/units.ts';
 import type { InstanceType } from '../../domain/pool.ts';
-import type { InstanceView, Snapshot } from '../../domain/snapshot.ts';
+import type { InstanceView, RunningTask, Snapshot } from '../../domain/snapshot.ts';
 import type { LeftOf } from '../left-of.ts';
 import type { NeighbourBelief } from './neighbour-belief.ts';
 import { besideOneOf, partIn, stayingOn, withTask } from './tenants.ts';
@@ -29,10 +29,15 @@ export interface On {
   readonly type: InstanceType;
 }
 
+export interface Sharing extends On {
+  readonly snapshot: Pick<Snapshot, 'jobs'>;
+  readonly leftOf: LeftOf;
+}
+
 /** Running tasks that stay, as they would share an instance of a type. O(attempts). */
 export function sharersOf(
   { attempts }: Pick<InstanceView, 'attempts'>,
-  { belief, type, snapshot, leftOf }: On & { readonly snapshot: Pick<Snapshot, 'jobs'>; readonly leftOf: LeftOf },
+  { belief, type, snapshot, leftOf }: Sharing,
 ): readonly Sharer[] {
   const tenants = new Map<string, Required<Tenant>>();
   const leftS = new Map<string, number>();
@@ -47,12 +52,22 @@ export function sharersOf(
   }));
 }
 
-/** The same with what their neighbours there take from them now. O(templates squared). */
-export const slowedNow = (sharers: readonly Sharer[], { belief, type }: On): readonly Sharer[] =>
-  sharers.map((of) => ({
-    ...of,
-    now: of.isSlowed ? belief.slowdown(of.template, besideOneOf(sharers, of.template), type).factor : 1,
-  }));
+/**
+ * Running tasks of an instance as they would share another of a type, with what their neighbours take from them now.
+ * O(attempts + templates squared).
+ */
+export function leavingFor(
+  type: InstanceType,
+  { pool, attempts }: Pick<InstanceView, 'pool' | 'attempts'>,
+  tasks: readonly RunningTask[],
+  of: Omit<Sharing, 'type'>,
+): readonly Sharer[] {
+  const here = sharersOf({ attempts }, { ...of, type: pool.type });
+  const now = new Map(
+    here.map((s) => [s.template, of.belief.slowdown(s.template, besideOneOf(here, s.template), pool.type).factor]),
+  );
+  return sharersOf({ attempts: tasks }, { ...of, type }).map((s) => ({ ...s, now: now.get(s.template) ?? 1 }));
+}
 
 /** How much longer those that are there run when others come, and those that come. O(templates squared). */
 export function longerTogether(
@@ -72,7 +87,8 @@ export function longerTogether(
     }),
     ...coming.map((of) => {
       if (!of.isSlowed) return { of, byS: 0 };
-      const times = factor(of, [...there, ...besideOneOf(coming, of.template)]) / (of.now ?? 1);
+      const times =
+        factor(of, [...there, ...coming.map((c) => (c === of ? { ...c, tasks: c.tasks - 1 } : c))]) / (of.now ?? 1);
       return { of, byS: of.leftS * (times - 1) };
     }),
   ];

@@ -36,7 +36,7 @@ import {
 } from '../../domain/snapshot.ts';
 import { chargedS } from '../../market/billing.ts';
 import { countedNeighbours } from '../../policy/colocation/counted-neighbours.ts';
-import { longerTogether, lostS, sharersOf, slowedNow } from '../../policy/colocation/lost-time.ts';
+import { leavingFor, longerTogether, lostS, sharersOf } from '../../policy/colocation/lost-time.ts';
 import type { NeighbourBelief } from '../../policy/colocation/neighbour-belief.ts';
 import type { DecisionContext, Move } from '../../policy/contracts.ts';
 import { isGuarded } from '../../policy/last-safe-moment.ts';
@@ -441,15 +441,7 @@ class Consolidation {
     if (belief === null) return 0;
     const { snapshot } = this.#context;
     const of = { belief, snapshot, leftOf: this.#leftOf };
-    const coming = from.flatMap(([{ pool, attempts }, tasks]) => {
-      const now = new Map(
-        slowedNow(sharersOf({ attempts }, { ...of, type: pool.type }), { belief, type: pool.type }).map((s) => [
-          s.template,
-          s.now ?? 1,
-        ]),
-      );
-      return sharersOf({ attempts: tasks }, { ...of, type }).map((s) => ({ ...s, now: now.get(s.template) ?? 1 }));
-    });
+    const coming = from.flatMap(([view, tasks]) => leavingFor(type, view, tasks, of));
     return lostS(longerTogether(sharersOf({ attempts: there }, { ...of, type }), coming, { belief, type }));
   }
 

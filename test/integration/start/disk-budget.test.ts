@@ -143,7 +143,11 @@ describe('ebb run --disk', () => {
     const last = ebb({}, 'run', '--resume', '--dir', dir, '--disk', '1GB');
     expect({ status: last.status, stderr: last.stderr }).toMatchObject({ status: 0 });
     expect(last.stdout).toContain(`talker succeeded: ${TASKS}/${TASKS} tasks`);
-    expect(await levelsTold(dir)).toEqual(['low', 'used-up', 'enough']);
+    const levels = await levelsTold(dir);
+    expect(levels.slice(0, 2)).toEqual(['low', 'used-up']);
+    // The second run may find a little room before it uses that up too.
+    expect(levels.slice(2, -1).filter((level, i) => level !== ['low', 'used-up'][i % 2])).toEqual([]);
+    expect(levels.at(-1)).toBe('enough');
   });
 });
 

@@ -1,6 +1,6 @@
 /**
- * Hosts on which work would cost more than on an instance of its own, because it and its neighbours would slow one
- * another down.
+ * Hosts on which work and its neighbours would slow one another down by so much that a new instance is the better place
+ * for it.
  */
 import { once } from '../../kernel/once.ts';
 import { raw } from '../../kernel/units.ts';
@@ -39,8 +39,8 @@ const AMPLE = 4;
 const WORTH_ROOM = 0.2;
 
 /**
- * The same tasks, kept off hosts where the time that they and their neighbours would lose costs too much of what they
- * would on a new instance, if one can be bought. Work that nobody is known to slow down, beside such work, is free to
+ * The same tasks, kept off hosts where the time that they and their neighbours would lose costs more than WORTH_ROOM of
+ * a new instance, if one can be bought. Work that nobody is known to slow down, beside such work, is free to
  * go anywhere, and so are gangs.
  * O(templates on the host squared) for each group and host that a packer asks about.
  */

@@ -150,7 +150,7 @@ describe('consolidation', () => {
     expect(goes([beside, lone], ['lone'])).toEqual(['lone -> i-busy']);
     expect(goes([beside, lone], ['a', 'b'])).toEqual(['lone -> i-busy']);
     expect(goes([beside, lone], ['lone', 'a', 'b', 'c', 'd'])).toEqual([`lone -> ${small.id}`]);
-    // Of what they take from one another already nothing is lost.
+    // Two writers slow one another down before the move as much as after it: the move loses no time.
     const two = on('i-two', large, { name: 'e', leftS: HOUR_S }, { name: 'f', leftS: HOUR_S });
     expect(goes([beside, two], ['e', 'f'])).toEqual(['e -> i-busy', 'f -> i-busy']);
   });
